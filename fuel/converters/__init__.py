@@ -1,8 +1,8 @@
 """Converters: from raw files to HDF5 files that data sets read.
 
-`all_converters` is a tuple of pairs of a name and a function that fills the
-parser of ``fuel-convert <name>`` and returns the converter. It has the data
-sets of ``registry.json``, and forms of data of one's own.
+`all_converters` is a tuple of pairs of a name and a function. The function
+fills the parser of ``fuel-convert <name>`` and returns the converter. The
+names are the data sets of ``registry.json`` and formats of users' own data.
 """
 from importlib import import_module
 from typing import Any
@@ -12,7 +12,7 @@ from fuel.utils.extensions import Filler
 
 __version__ = '0.2'
 
-# Forms of data of one's own, and what they are.
+# Formats of users' own data, with a description.
 OWN = {
     'audio_folder': 'audio files, one folder for each class',
     'csv': 'a table in a CSV file, one example a line',

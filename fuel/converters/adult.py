@@ -24,14 +24,14 @@ def convert_adult(directory: Folder, output_directory: Folder,
     with the sources 'features', float64 of shape ``(examples, 104)``, and
     'targets', bool of shape ``(examples, 1)``: an income of more than 50,000
     dollars. Records with a missing value are left out. A continuous field is
-    one column; another is one column for each of its values in either split,
-    in alphabetical order.
+    one column. A categorical field is one-hot: one column for each of its
+    values in either split, in alphabetical order.
     """
     paths = dict(zip(FILES, input_paths(directory, FILES.values()),
                      strict=True))
     records = {split: _read(path) for split, path in paths.items()}
-    # One order of columns for all splits: a value that only one of them has
-    # is a column of zeros in the other.
+    # All splits have the same columns: a value that is in one split only
+    # is a column of zeros in the other split.
     categories = {
         field: sorted({record[field] for split in records.values()
                        for record in split})
@@ -90,8 +90,8 @@ def convert_to_one_hot(y: Sequence[int]) -> numpy.ndarray[Any, Any]:
     """Convert integers to one-hot rows.
 
     `y`: the integers.
-    Returns: of shape ``(len(y), max(y) - min(y) + 1)``: a one in each row, in
-        the column that belongs to the integer, and zeros.
+    Returns: shape ``(len(y), max(y) - min(y) + 1)``; each row has a one in the
+        column of its integer, and zeros elsewhere.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One's own audio files, in a folder for each class."""
+"""A user's own audio files, in a folder for each class."""
 from __future__ import annotations
 
 import logging
@@ -38,19 +38,20 @@ def convert_audio_folder(
         on_error: str = 'raise') -> tuple[str]:
     """Convert a folder of audio files to an HDF5 file for `H5PYDataset`.
 
-    The folder has a folder of audio files for each class; or folders named
-    train, valid and test that have. The file has the sources 'audio', the
-    bytes of the files as they are, which `AudioFromBytes` decodes, and
-    'targets', the number of the class in alphabetical order. The names of the
-    classes are a list in JSON, the attribute 'class_names' of 'targets'. All
-    files are decoded once, to find damaged ones.
+    The folder has a folder of audio files for each class, or folders named
+    train, valid and test, each with a folder for each class. The HDF5 file has
+    the sources 'audio', the unchanged bytes of the files, which
+    `AudioFromBytes` decodes, and 'targets', the number of the class in
+    alphabetical order. The attribute 'class_names' of 'targets' is a list of
+    the names of the classes, in JSON. All files are decoded once, to find
+    damaged files.
 
-    `hold_out`, `seed`, `stratify`: splits to make of random examples; see
+    `hold_out`, `seed`, `stratify`: splits to draw at random; see
         `convert_image_folder`.
     `on_error`: {'raise', 'skip'}; what to do with files that cannot be
         decoded. With 'skip' they are logged and left out, if they are at most
-        a hundredth, or 10; all are decoded once more to find them. Default
-        'raise'.
+        10 or a hundredth of the files; all files are decoded once more to find
+        them. Default 'raise'.
     """
     from fuel.interop.audio import probe
 

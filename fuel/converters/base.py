@@ -2,10 +2,10 @@
 
 Each function ``convert_*`` reads the raw files in the folder `directory`,
 writes one HDF5 file `output_filename` (by default named after the data set)
-to the folder `output_directory`, and returns a tuple of that file's path. It
-raises `MissingInputFiles` if a raw file is not there and `BadInputFile` if one
-is not what it should be. Its own docstring describes what the HDF5 file holds
-and its other arguments.
+to the folder `output_directory`, and returns a tuple with the path of that
+file. It raises `MissingInputFiles` if a raw file is missing, and
+`BadInputFile` if a raw file is damaged or is another file. Its own docstring
+describes the content of the HDF5 file and its other arguments.
 """
 import functools
 import os
@@ -33,18 +33,18 @@ __all__ = ['BadInputFile', 'Converter', 'Filler', 'MissingInputFiles',
            'fill_hdf5_file', 'filler_of', 'label_axes', 'progress_bar',
            'write_file', 'write_splits']
 
-# Of HDF5's own filters; plug-ins have numbers, or objects of hdf5plugin.
+# Names of HDF5's own filters; plug-ins have numbers, or objects of hdf5plugin.
 COMPRESSIONS = 'gzip', 'lzf', 'szip'
-# Gets all arguments of its parser as keywords: `directory`, ...; returns the
-# paths of the files that it made.
+# Takes all arguments of its parser as keywords: `directory`, ...; returns the
+# paths of the files that it wrote.
 Converter = Callable[..., tuple[str, ...]]
 F = TypeVar('F', bound=Callable[..., Any])
-# Split, source, array and perhaps a comment.
+# Split, source, array, and a comment that may be left out.
 Part = tuple[Any, ...]
 
 
 def check_exists(required_files: Iterable[str]) -> Callable[[F], F]:
-    """Make a converter look for its raw files before it does anything.
+    """Make a converter check first that its raw files exist.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ def check_exists(required_files: Iterable[str]) -> Callable[[F], F]:
     Returns
     -------
     callable
-        A decorator. What it returns raises `MissingInputFiles` if a file is
-        missing or is a folder.
+        A decorator. The decorated converter raises `MissingInputFiles` if a
+        file is missing or is a folder.
 
     Examples
     --------
@@ -81,7 +81,8 @@ def check_exists(required_files: Iterable[str]) -> Callable[[F], F]:
 
 
 def _as_part(part: Iterable[Any]) -> Part:
-    """Return the checked data of one source and split, lists as arrays."""
+    """Check the data of one source and split, and return them; lists become
+    arrays."""
     part = tuple(part)
     if not 3 <= len(part) <= 4:
         raise ValueError(
@@ -137,30 +138,32 @@ def fill_hdf5_file(h5file: h5py.File, data: Iterable[Iterable[Any]], *,
     h5file : h5py.File
         A file open for writing.
     data : iterable of tuple
-        One for each pair of split and source: ``(split, source, array)`` or
-        ``(split, source, array, comment)``, where `array` is an array of
-        shape ``(examples, ...)``, or a list, or has such a shape, a type and
-        a method ``write(dataset, start)``. The splits of a source follow one
-        another on axis 0 in the order given. An array that is mapped, or an
-        `h5py.Dataset`, is copied piece by piece.
+        One tuple for each pair of split and source: ``(split, source,
+        array)`` or ``(split, source, array, comment)``. `array` is an array
+        of shape ``(examples, ...)``, a list, or an object with such a
+        `shape`, a `dtype` and a method ``write(dataset, start)``. The splits
+        of a source follow each other on axis 0 in the order given. A
+        memory-mapped array or an `h5py.Dataset` is copied piece by piece.
     chunk_rows : int, optional
-        Examples in a chunk. Defaults to what ``fuel-convert`` was given; else
-        there are no chunks, which is the fastest to read, or chunks of
-        about 256 KB if there is a compression.
+        Number of examples in a chunk. Defaults to the option of
+        ``fuel-convert``. Without that option there are chunks of about 256 KB
+        if there is a compression, and else no chunks, which is the fastest to
+        read.
     compression : str, optional
-        HDF5 filter: ``'gzip'`` or ``'lzf'``. Defaults to what
-        ``fuel-convert`` was given, else to none.
+        HDF5 filter: ``'gzip'`` or ``'lzf'``. Defaults to the option of
+        ``fuel-convert``, else to none.
     compression_level : int, optional
         Of gzip, 0 to 9.
 
     Raises
     ------
     ValueError
-        If the sources of a split differ in length, or the arrays of a source
-        in type or in the shape of an example, or there are none; if one is a
-        scalar; and if there is no such filter or level.
+        If the sources of a split differ in length; if the arrays of a source
+        differ in type or in the shape of an example; if there are no arrays
+        or one is a scalar; or if there is no such filter or level.
     TypeError
-        If `chunk_rows` is not an integer, or an array is of NumPy's text.
+        If `chunk_rows` is not an integer, or an array has a text type of
+        NumPy.
 
     Examples
     --------
@@ -229,8 +232,8 @@ def write_splits(h5file: h5py.File,
     h5file : h5py.File
         A file open for writing.
     splits : mapping
-        For each split and each of its sources ``(start, stop)``, perhaps
-        followed by a reference to indices and a comment; see
+        For each split and each of its sources ``(start, stop)``, which a
+        reference to indices and a comment may follow; see
         `H5PYDataset.create_split_array`.
     """
     h5file.attrs['split'] = H5PYDataset.create_split_array(splits)
@@ -238,8 +241,11 @@ def write_splits(h5file: h5py.File,
 
 def consecutive(counts: Mapping[str, int], sources: Iterable[str]
                 ) -> dict[str, dict[str, tuple[int, int]]]:
-    """Return splits, for `write_splits`, that follow one another in all
-    sources and have these numbers of examples."""
+    """Return splits for `write_splits`: consecutive ranges of rows, the same
+    in all sources.
+
+    `counts`: number of examples of each split.
+    """
     names = list(sources)
     return {split: dict.fromkeys(names, (stop - count, stop))
             for (split, count), stop in zip(
@@ -281,9 +287,9 @@ def write_file(directory: Folder, filename: str, inputs: Iterable[str],
     Parameters
     ----------
     directory : path-like
-        The path of the file.
+        The folder of the file.
     filename : str
-        Its name.
+        Name of the file.
     inputs : iterable of str
         Paths of the raw files; see `converted_file`.
     data : iterable of tuple
@@ -291,8 +297,8 @@ def write_file(directory: Folder, filename: str, inputs: Iterable[str],
     labels : mapping of str to sequence of str
         Labels of the axes of each source; see `label_axes`.
     names : mapping, optional
-        For an attribute, such as ``'class_names'``, the names that it has
-        for some sources. Default: none.
+        For an attribute such as ``'class_names'``, a dict from sources to
+        the names in their attribute. Default: none.
 
     Returns
     -------
@@ -309,8 +315,10 @@ def write_file(directory: Folder, filename: str, inputs: Iterable[str],
 
 def write_image_file(directory: Folder, filename: str, inputs: Iterable[str],
                      splits: Iterable[tuple[str, Any, Any]]) -> tuple[str]:
-    """Write a whole converted file of images and classes, as `write_file`
-    does; `splits` are tuples of a name, the features and the targets."""
+    """Write a whole converted file of images and classes; see `write_file`.
+
+    `splits`: tuples of a split's name, its features and its targets.
+    """
     return write_file(
         directory, filename, inputs,
         (part for split, features, targets in splits for part in (

@@ -50,8 +50,8 @@ def _read(path: str) -> Array:
 
 
 def _read_regular(content: bytes) -> Array | None:
-    """Read the form of the real files: digits, each before one space, or at
-    the end of an image before a line feed. None if it is another."""
+    """Read digits, each followed by a space, or by a line feed at the end of
+    an image, as in the original files. Return None for another form."""
     stride = 2 * PIXELS
     if len(content) % stride:
         return None
@@ -64,7 +64,8 @@ def _read_regular(content: bytes) -> Array | None:
 
 
 def _read_any(content: bytes) -> Array | None:
-    """Read zeros and ones, written as any numbers, between white space."""
+    """Read zeros and ones separated by white space, in any notation of
+    numbers."""
     tokens = re.sub(rb'#[^\n]*', b'', content).split()
     try:
         value = {token: float(token) for token in set(tokens)}

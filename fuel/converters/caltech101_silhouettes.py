@@ -18,8 +18,8 @@ def convert_silhouettes(size: int, directory: Folder, output_directory: Folder,
     The file has the splits 'train', 'valid' and 'test' with the sources
     'features', uint8 of shape ``(examples, 1, size, size)`` and axes (batch,
     channel, height, width), each pixel 0 or 1, and 'targets', uint8 of shape
-    ``(examples, 1)``, the class from 1 to 101. As ever in Fuel, the images
-    are transposed: the raw rows are columns of the silhouettes.
+    ``(examples, 1)``, the class from 1 to 101. As in all versions of Fuel, the
+    images are transposed: the raw rows are columns of the silhouettes.
 
     `size`: {16, 28}; height and width of the images, in pixels.
     """

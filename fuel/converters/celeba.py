@@ -42,12 +42,12 @@ def convert_celeba(which_format: str, directory: Folder,
     'test' (19,962) with the sources 'features', uint8 of shape ``(examples,
     3, height, width)`` and axes (batch, channel, height, width), and
     'targets', uint8 of shape ``(examples, 40)``: for each attribute 1 or 0.
-    An excerpt, whose table has another number of rows and says so in its
-    first line, is divided in the same proportions.
+    An excerpt, whose table states another number of rows in its first line,
+    is divided in the same proportions.
 
-    `which_format`: {'aligned_cropped', '64'}; images of 218 x 178 pixels as
-        they are distributed; or reduced to 64 x 78 and cut to the 64 x 64 in
-        the middle.
+    `which_format`: {'aligned_cropped', '64'}; the original images of 218 x 178
+        pixels; or images that are reduced to 64 x 78 pixels and then cut to
+        the 64 x 64 in the middle.
     """
     if which_format not in FORMATS:
         raise ValueError("CelebA has the formats 'aligned_cropped' and '64', "
@@ -107,7 +107,7 @@ def _split_array(count: int) -> Array:
         split: dict.fromkeys(('features', 'targets'), (start, stop))
         for split, start, stop in zip(('train', 'valid', 'test'), borders,
                                       borders[1:], strict=False)})
-    # A program may change NUM_EXAMPLES: then only the end moves.
+    # If a program has changed NUM_EXAMPLES, only the end moves.
     splits['stop'][splits['stop'] == borders[-1]] = count
     return splits
 
@@ -117,8 +117,8 @@ def _read_attributes(path: str) -> Array:
     with open(path, encoding='ascii', errors='replace') as lines:
         head, *rows = [line.split() for line in lines] or [[]]
     rows = [row for row in rows[1:] if row]
-    # An excerpt says how long it is; what is cut short still says that it
-    # is all.
+    # An excerpt states its own number of rows; a truncated table still
+    # states the whole number.
     if not rows or (
             len(rows) != NUM_EXAMPLES and head != [str(len(rows))]):
         raise BadInputFile(path, f'expected {NUM_EXAMPLES} rows, or as many '

@@ -41,8 +41,10 @@ def convert_cifar10(directory: Folder, output_directory: Folder,
 def convert_batches(path: str, output_directory: Folder, output_filename: str,
                     members: Mapping[str, list[str]], labels: dict[str, str]
                     ) -> tuple[str]:
-    """Convert the pickled batches of an archive: those of each split follow
-    one another; see `read_batches`."""
+    """Convert the pickled batches of an archive; see `read_batches`.
+
+    The batches of a split follow each other.
+    """
     def data() -> Iterator[Part]:
         batches = read_batches(path, chain(*members.values()), labels)
         for split, names in members.items():
@@ -61,7 +63,8 @@ def read_batches(path: str, names: Iterable[str],
     `path`: the archive.
     `names`: the members that are needed.
     `labels`: for each source of labels, its key in the pickled dictionary.
-    Returns: for each member its sources: 'features' and those of `labels`.
+    Returns: for each member its sources: 'features' and the sources in
+        `labels`.
     """
     missing = list(names)
     batches = {}

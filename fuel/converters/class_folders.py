@@ -31,7 +31,7 @@ SPLITS = {'train': 'train', 'training': 'train', 'valid': 'valid',
 
 @contextmanager
 def naming_option() -> Iterator[None]:
-    """Add the option that leaves bad files out to errors about them."""
+    """Mention the option that leaves out bad files in errors about them."""
     try:
         yield
     except BadInputFile as error:
@@ -51,25 +51,25 @@ class ClassFile(NamedTuple):
 class Kind(NamedTuple):
     """A kind of files, such as images, in a folder of classes.
 
-    `noun`: the word for one of them.
-    `extensions`: suffixes of their names, in lower case.
+    `noun`: the word for a file of this kind.
+    `extensions`: the file extensions, in lower case.
     """
 
     noun: str
     extensions: tuple[str, ...]
 
     def has(self, name: str) -> bool:
-        """Return whether a file is of this kind, by its name."""
+        """Return whether a file is of this kind, by its extension."""
         return name.lower().endswith(self.extensions)
 
 
 class ClassFolder:
-    """The files in folders of classes, perhaps below folders named train,
+    """The files in folders of classes, which may be below folders named train,
     valid and test.
 
-    `hold_out`: splits to make of random examples, and their shares. Not for
-        folders that come with splits.
-    `seed`, `stratify`: of that choice; see `held_out`.
+    `hold_out`: splits to draw at random, and their shares. Not for folders
+        that come with splits.
+    `seed`, `stratify`: how to draw them; see `held_out`.
 
     `splits`: the files of each split.
     """
@@ -113,8 +113,10 @@ class ClassFolder:
 
     def leave_out_bad(self, on_error: str,
                       decode: Callable[[bytes, str], object]) -> None:
-        """Leave out files that cannot be decoded, if `on_error` is 'skip'
-        and they are few; all are decoded to find them."""
+        """Leave out files that cannot be decoded, if `on_error` is 'skip'.
+
+        All files are decoded to find them. It is an error if they are many.
+        """
         check_skipping(on_error, None, 0)
         if on_error == 'raise':
             return
@@ -140,15 +142,18 @@ class ClassFolder:
                 'out: ' + '; '.join(reasons[:5]))
         good = {file for file, error in zip(files, errors, strict=True)
                 if error is None}
-        # A class keeps its number, whatever is left out.
+        # A class keeps its number even if all its files are left out.
         self._targets = self._targets[[file in good for file in files]]
         self._num_left_out = len(reasons)
         self.splits = {split: [file for file in part if file in good]
                        for split, part in self.splits.items()}
 
     def write_classes(self, h5file: h5py.File, source: str) -> None:
-        """Write the targets with the names of the classes, the splits of these
-        and of another source, and a digest of the files."""
+        """Write the targets, the names of the classes, the splits, and a
+        digest of the files.
+
+        `source`: the source that has the same splits as 'targets'.
+        """
         create_source(h5file, 'targets', self._targets.shape,
                       self._targets.dtype)[...] = self._targets
         write_splits(h5file, consecutive(
@@ -158,8 +163,11 @@ class ClassFolder:
         write_inputs(h5file, self._digest())
 
     def _digest(self) -> dict[str, dict[str, Any]]:
-        """Return the digest of the folder, as `write_inputs` takes it: that
-        of a list of its files as ``sha256sum`` prints it, sorted by name."""
+        """Return the digest of the folder, for `write_inputs`.
+
+        It is the digest of a list of the files, sorted by name, in the form
+        that ``sha256sum`` prints.
+        """
         directory = os.path.abspath(self.directory)
         names = {os.fsencode(os.path.relpath(path, directory)).replace(
             os.fsencode(os.sep), b'/'): path for path in self._digests}
@@ -196,8 +204,8 @@ class ClassFolder:
                     ).items()}
 
     def _find_own_splits(self) -> dict[str, list[ClassFile]]:
-        """Return the files of folders named as splits, if they have
-        classes."""
+        """Return the files in folders that are named as splits and have
+        folders of classes."""
         found, others = [], []
         for name in _folders(self.directory):
             path = os.path.join(self.directory, name)
@@ -208,7 +216,7 @@ class ClassFolder:
                                 in os.walk(path) for file in files):
                 others.append(name)
         if found and others:
-            # As classes, "train" and "test" would be two of them.
+            # Otherwise "train" and "test" would be taken for classes.
             raise ValueError(
                 f'{self.directory!r} has folders of splits with folders of '
                 f'classes in them, and beside them {self.kind.noun}s in '
@@ -255,7 +263,8 @@ class ClassFolder:
 
     def _warn_of_nested(self, directory: str,
                         found: Sequence[ClassFile]) -> None:
-        """Warn if all files are of one class that has folders of classes."""
+        """Warn if all files are of one class, in several folders within its
+        folder."""
         classes = {file.label for file in found}
         if len(classes) != 1:
             return

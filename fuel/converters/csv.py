@@ -1,4 +1,4 @@
-"""One's own table, in a file of comma-separated values."""
+"""A user's own table, in a file of comma-separated values."""
 import csv
 import logging
 import os
@@ -29,10 +29,10 @@ __all__ = ['convert_csv', 'fill_subparser']
 
 log = logging.getLogger(__name__)
 
-# Bytes of the columns that one column of text becomes.
+# Most bytes of the columns that one column of text becomes.
 MAX_ONE_HOT = 1 << 30
-# A column with more texts than that, and than half of the examples, is
-# probably one of names: a warning says so.
+# There is a warning about a column with more distinct texts than this, and
+# than half of the examples: it probably holds names.
 MANY_TEXTS = 20
 
 
@@ -47,10 +47,10 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
                 seed: int = 1, stratify: bool = False) -> tuple[str]:
     """Convert a table to an HDF5 file that `H5PYDataset` reads.
 
-    The names of the columns are a list in JSON, the attribute 'column_names'
-    of 'features'; those of the classes are 'class_names' of 'targets'. A
-    first column without a name, as pandas writes its index, is logged and left
-    out.
+    The names of the columns are a list in JSON, in the attribute
+    'column_names' of 'features'. The names of the classes are in the attribute
+    'class_names' of 'targets'. A first column without a name, as pandas writes
+    its index, is logged and left out.
 
     `filename`: name of the table, in UTF-8.
     `target`: name of the column that becomes the source 'targets'. Text
@@ -59,18 +59,18 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
     `one_hot`: whether a column of text becomes one column for each value,
         rather than an error. Default False. True and false are 1 and 0.
     `delimiter`: the separator of fields. Default ``','``.
-    `header`: whether the first line names the columns; else they are named
-        '0', '1' and so on. Default None: it must look as if it did, by the
-        rules of `CSVDataset`.
+    `header`: whether the first line names the columns; if not, they are named
+        '0', '1' and so on. Default None: the first line must be a header by
+        the rules of `CSVDataset`.
     `dtype`: type of 'features'. Default 'float64'.
     `missing`: texts that stand for an empty cell, such as 'NA'.
     `fill`: how to fill empty cells of the features: 'mean',
-        'median' or 'most-frequent' of the split 'train', or a value; text
-        takes what is most frequent in the place of a mean or a median. They
-        are a dict in JSON, the attribute 'fill_values'. Default: none, so
-        that an empty cell among numbers is an error.
-    `hold_out`: splits to make of random examples, and their shares.
-    `seed`: seed of that choice. Default 1.
+        'median' or 'most-frequent' of the split 'train', or a value. Text is
+        filled with the most frequent text in the place of a mean or a median.
+        The values are a dict in JSON, in the attribute 'fill_values'.
+        Default: none; an empty cell among numbers is then an error.
+    `hold_out`: splits to draw at random, and their shares.
+    `seed`: seed of the random splits. Default 1.
     `stratify`: whether the same share of every class is held out.
     """
     path, = input_paths(directory, [filename])
@@ -115,14 +115,14 @@ def _read(path: str, delimiter: str, header: bool | None,
           missing: frozenset[str],
           ) -> tuple[dict[str, list[str]], str | None]:
     """Return the columns of a table by name, and the name that was given to a
-    first one without a name."""
+    first column without a name."""
     with open(path, 'rb') as binary:
         if begins_with_object(binary):
             raise BadInputFile(
                 path, 'it holds JSON lines: choose fuel-convert jsonl')
     with open(path, encoding='utf-8-sig', newline='') as lines:
         try:
-            # Strictly: a quotation mark without its like eats what follows.
+            # Strict: an unclosed quotation mark would swallow what follows.
             reader = csv.reader(lines, delimiter=delimiter, strict=True)
             with long_cells(os.path.getsize(path)):
                 numbered = [(reader.line_num, row) for row in reader if row]
@@ -158,7 +158,7 @@ def _read(path: str, delimiter: str, header: bool | None,
 
 
 def _number(text: str, kind: type = float) -> Any:
-    """Return a number. Unlike Python, tables have none such as 1_000."""
+    """Return the number in a text; refuse Python's notation 1_000."""
     if '_' in text:
         raise ValueError(f'not a number: {text!r}')
     return kind(text)
@@ -174,7 +174,8 @@ def _is_number(text: str) -> bool:
 
 def _refuse_gap(column: list[str], path: str, name: str,
                 remedy: str = '') -> None:
-    """Numbers with a gap would become classes, one for each number."""
+    """Refuse numbers with empty cells, which would become classes, one for
+    each number."""
     gaps = [i for i, value in enumerate(column) if not value.strip()]
     if gaps:
         raise BadInputFile(path, f'column {name!r} has no value in '
@@ -183,7 +184,8 @@ def _refuse_gap(column: list[str], path: str, name: str,
 
 
 def _refuse_markers(column: list[str], path: str, name: str) -> None:
-    """Numbers beside texts that mark missing values would become classes."""
+    """Refuse numbers with markers of missing values, which would become
+    classes."""
     markers = markers_in(column)
     if markers:
         options = ' '.join(f'--missing {shlex.quote(text)}'
@@ -200,7 +202,7 @@ def _has_gaps(column: list[str]) -> bool:
 
 def _fill(column: list[str], name: str, path: str, fill: str,
           train: Array) -> float | str:
-    """Put a value into the empty cells of a column, and return it."""
+    """Put a value into the empty cells of a column, and return the value."""
     cells = [value.strip() for value in column]
     if all(cell.lower() in WORDS for cell in cells if cell):
         cells = [cell.lower() for cell in cells]
@@ -222,8 +224,8 @@ def _fill(column: list[str], name: str, path: str, fill: str,
 
 
 def _without_truths(column: list[str]) -> list[str]:
-    """Return a column with 1 and 0 for true and false, if all cells are
-    these."""
+    """Return a column with 1 and 0 for true and false, if all its cells are
+    true or false."""
     cells = [value.strip().lower() for value in column]
     return ([str(int(WORDS[cell])) for cell in cells]
             if all(cell in WORDS for cell in cells) else column)
@@ -280,7 +282,7 @@ def _features(columns: dict[str, list[str]], path: str, one_hot: bool,
 
 def _targets(column: list[str], path: str, name: str
              ) -> tuple[Array, list[str]]:
-    """Return a column of numbers, and the names of classes if it is text."""
+    """Return a column as numbers, and the names of the classes of text."""
     _refuse_gap(column, path, name)
     _refuse_markers(column, path, name)
     for kind in (int, float):
@@ -296,7 +298,7 @@ def _targets(column: list[str], path: str, name: str
 
 
 def _delimiter(text: str) -> str:
-    # Few shells let one type a tab.
+    # In few shells a tab can be typed.
     return '\t' if text == r'\t' else text
 
 

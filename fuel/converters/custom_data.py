@@ -21,8 +21,8 @@ ROWS_AT_ONCE = 1024
 
 
 def advise(function: F) -> F:
-    """Advise in errors about missing or bad files to check the files, not to
-    download them."""
+    """Decorate a converter: errors about missing or bad files advise to check
+    the files, not to download them."""
     @functools.wraps(function)
     def advised(*args: object, **kwargs: object) -> object:
         try:
@@ -37,8 +37,7 @@ def advise(function: F) -> F:
 
 
 class Rows(Examples):
-    """Chosen rows of an array or a reader, all by default, copied a part at a
-    time."""
+    """Some or all rows of an array or a reader, copied a part at a time."""
 
     def __init__(self, array: Array | Reader,
                  rows: Array | None = None) -> None:
@@ -55,10 +54,10 @@ class Rows(Examples):
 def divided(arrays: Collection[tuple[str, Array | Reader]],
             hold_out: Sequence[tuple[str, float]] | None, seed: int,
             stratify: bool, advice: str = '') -> list[tuple[str, str, Rows]]:
-    """Divide sources, of as many examples each, into splits, with random
-    examples held out; return the arguments of `fill_hdf5_file`.
+    """Divide sources of equal length into 'train' and splits drawn at random;
+    return the data for `fill_hdf5_file`.
 
-    `advice`: how users who name no classes can stratify, for an error.
+    `advice`: how a user who names no classes can stratify, for an error.
     """
     splits = split_rows(len(next(iter(arrays))[1]), hold_out, seed, stratify,
                         dict(arrays).get('targets'), advice)
@@ -79,8 +78,10 @@ def split_rows(count: int, hold_out: Sequence[tuple[str, float]] | None,
 
 def add_split_options(subparser: ArgumentParser,
                       stratify: bool = True) -> None:
-    """Add the options for holding out random examples; `stratify` if these
-    may have classes."""
+    """Add the options for splits drawn at random.
+
+    `stratify`: whether to add the option for shares of every class.
+    """
     subparser.add_argument(
         '--hold-out', type=_hold_out, action='append', default=None,
         metavar='SPLIT=SHARE', help='make a split of this share of the '
@@ -111,7 +112,7 @@ def _hold_out(text: str) -> tuple[str, float]:
 
 
 def parse_source(text: str) -> tuple[str, str | list[str]]:
-    """Return a source and its columns, of ``SOURCE=COLUMN,...``."""
+    """Parse ``SOURCE=COLUMN,...``; return a source and its columns."""
     source, equals, names = text.partition('=')
     columns = names.split(',') if equals else [source]
     if not source or not all(columns):
@@ -120,8 +121,8 @@ def parse_source(text: str) -> tuple[str, str | list[str]]:
 
 
 def as_classes(names: Sequence[str]) -> tuple[Array, list[str]]:
-    """Return a column with the number of each name in sorted order, of the
-    smallest type that holds it, and the sorted names."""
+    """Return the number of each name in sorted order, as a column of the
+    smallest type that holds them, and the sorted names."""
     known = sorted(set(names))
     number = {name: i for i, name in enumerate(known)}
     kind = numpy.min_scalar_type(max(len(known) - 1, 0))

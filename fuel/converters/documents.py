@@ -1,4 +1,4 @@
-"""Documents of texts in files, one after the other."""
+"""Documents in text files, one after the other."""
 from __future__ import annotations
 
 import gzip
@@ -11,9 +11,9 @@ from typing import IO, Any, NamedTuple
 from fuel.converters.raw.files import BadInputFile
 from fuel.datasets.json_values import fields_in, value_at
 
-# Characters of a document at most: it is in memory, and one core encodes it.
+# Most characters of a document: it is in memory, and one core encodes it.
 MAX_DOCUMENT = 1 << 28
-# Bytes of a line at most: a small compressed file may hold an endless one.
+# Most bytes of a line: a small compressed file may hold an endless line.
 MAX_LINE = 4 * MAX_DOCUMENT
 DOCUMENTS = 'file', 'paragraph', 'line'
 JSON_LINES = '.jsonl', '.ndjson'
@@ -28,16 +28,17 @@ class Place(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A text, and where the next one begins."""
+    """The text of a document, and the place where the next document begins."""
 
     text: str
     after: Place
 
 
 class Texts:
-    """The documents in files; reading can begin at any of them.
+    """The documents in files; reading can begin at any document.
 
-    `num_empty`: number of read files, or JSON records, without text.
+    `num_empty`: number of files, or JSON records, that were read and have no
+        text.
     """
 
     def __init__(self, paths: Sequence[str], documents: str,
@@ -50,8 +51,8 @@ class Texts:
         self.num_empty = 0
 
     def identity(self) -> list[Any]:
-        """Return the identity of the documents: options, paths, sizes and
-        times."""
+        """Return values that identify the documents: options, and the paths,
+        sizes and times of the files."""
         return [self._documents, self._field, [
             [os.path.abspath(path), status.st_size, status.st_mtime_ns]
             for path, status in zip(
@@ -61,11 +62,11 @@ class Texts:
         """Return about how many bytes of the files lie before a place."""
         before = self._sizes[:place.file]
         here = self._sizes[place.file:place.file + 1]
-        # Those of a compressed file are counted when they are decompressed.
+        # The byte of a place in a compressed file counts decompressed bytes.
         return sum(before) + min([place.byte, *here])
 
     def read_from(self, place: Place) -> Iterator[Document]:
-        """Yield the documents from a place on, but for empty ones."""
+        """Yield the documents from a place on, without empty ones."""
         for number in range(place.file, len(self.paths)):
             begin = place if number == place.file else Place(number)
             for document in self._read_file(begin):
@@ -79,7 +80,7 @@ class Texts:
                     yield document
                 elif self._documents == 'file' or _has_json_lines(
                         self.paths[number]):
-                    # Of lines and paragraphs, empty ones are none.
+                    # Empty lines and paragraphs do not count as documents.
                     self.num_empty += 1
 
     def _read_file(self, place: Place) -> Iterator[Document]:
@@ -130,7 +131,7 @@ class Texts:
             found = record.get(self._field) if isinstance(
                 record, dict) else None
             if found is None:
-                # Of objects within, as JSONLDataset names them.
+                # A field of a nested object, named as in JSONLDataset.
                 found = value_at(record, tuple(self._field.split('/')))
             if not isinstance(found, str):
                 names = ', '.join(
@@ -142,14 +143,14 @@ class Texts:
             try:
                 found.encode()
             except UnicodeEncodeError as error:
-                # JSON can name halves of characters.
+                # JSON can name one half of a surrogate pair.
                 raise BadInputFile(self.paths[after.file], (
                     f'{where} has text that is not valid UTF-8 ({error})')
                     ) from error
             yield Document(found, after)
 
     def _blocks(self, lines: Iterator[Document]) -> Iterator[Document]:
-        """Join lines to paragraphs, or all of them to one document."""
+        """Join lines into paragraphs, or all lines into one document."""
         parts: list[str] = []
         after, length = Place(), 0
         for text, after in lines:
@@ -168,5 +169,5 @@ class Texts:
 
 
 def _has_json_lines(path: str) -> bool:
-    """Return whether a file, which may be compressed, has JSON lines."""
+    """Return whether a file has JSON lines, by its extension."""
     return path.removesuffix('.gz').lower().endswith(JSON_LINES)

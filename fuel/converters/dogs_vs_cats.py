@@ -29,7 +29,7 @@ def convert_dogs_vs_cats(
     with the sources 'image_features', uint8 images of different shapes
     (channel, height, width), and 'targets', uint8 of shape ``(examples,
     1)``: 0 is a cat, 1 a dog. 'test' has no targets. The training examples
-    are shuffled, always in the same way.
+    are shuffled with a fixed seed.
     """
     paths = input_paths(directory, [TRAIN, TEST])
     names = [_image_names(path) for path in paths]

@@ -1,4 +1,4 @@
-"""Values in the place of missing ones, in the files that converters write."""
+"""Values that replace missing values in the files that converters write."""
 from __future__ import annotations
 
 from argparse import ArgumentParser
@@ -10,7 +10,7 @@ from fuel.transformers.imputation import (
     STRATEGIES, ImputeParameters, fit_impute)
 from fuel.typing import StreamLike
 
-# Of text, and of truth values, that have neither mean nor median.
+# The strategy for text and truth values, which have no mean or median.
 MOST_FREQUENT = STRATEGIES[-1]
 
 
@@ -32,8 +32,8 @@ def fill_values(stream: StreamLike, source: str, kind: str, fill: str,
     `kind`: the kind of the source's type, as in NumPy.
     `fill`: a strategy, or a value.
 
-    Raises: ValueError if the value is none of such a source, or there is
-        nothing to learn it from.
+    Raises: ValueError if the source cannot hold the value, or if all training
+        examples lack a value.
     """
     if fill not in STRATEGIES:
         return fit_impute(stream, source, value=_value(source, kind, fill),
@@ -42,7 +42,7 @@ def fill_values(stream: StreamLike, source: str, kind: str, fill: str,
         fill = MOST_FREQUENT
     found = fit_impute(stream, source, fill, mask=mask)
     if kind in 'iu' and all(value == int(value) for value in found.fill):
-        # No reason to make them floating.
+        # Whole values need no floating type.
         found = replace(found, fill=tuple(map(int, found.fill)))
     return found
 

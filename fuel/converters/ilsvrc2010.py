@@ -48,7 +48,7 @@ SEED: dict[str, Any] = {
 Splits = dict[str, dict[str, tuple[int, int]]]
 IMAGE_TARS = (TRAIN_IMAGES_TAR, VALID_IMAGES_TAR, TEST_IMAGES_TAR,
               PATCH_IMAGES_TAR)
-# Those that need no registration.
+# The raw files that need no registration.
 PUBLIC_FILES = (TEST_GROUNDTRUTH, DEVKIT_ARCHIVE)
 ALL_FILES = PUBLIC_FILES + IMAGE_TARS
 
@@ -181,8 +181,9 @@ def process_train_set(hdf5_file: h5py.File, train_archive: Archive,
     """Copy the training images.
 
     `hdf5_file`: prepared by `prepare_hdf5_file`.
-    `train_archive`, `patch_archive`: archives of the images, and of those that
-        take the place of some. There are no patches if the latter is None.
+    `train_archive`: archive of the images.
+    `patch_archive`: archive of images that replace damaged ones; None if there
+        are no patches.
     `n_train`: number of images.
     `wnid_map`: the class of each WordNet identifier.
     `shuffle_seed`: seed of the order. Default: that of the archive.
@@ -197,10 +198,10 @@ def process_other_set(hdf5_file: h5py.File, which_set: str,
     """Copy the validation or the test images.
 
     `hdf5_file`: prepared by `prepare_hdf5_file`.
-    `which_set`: {'valid', 'test'}; which.
+    `which_set`: {'valid', 'test'}; the set to copy.
     `image_archive`, `patch_archive`: as for `process_train_set`.
     `groundtruth`: the class of each image, in the order of their names; None
-        writes none.
+        to write no classes.
     `offset`: number of rows before those of this set.
     """
     write_images(hdf5_file, other_images(which_set, image_archive,
@@ -211,8 +212,11 @@ def process_other_set(hdf5_file: h5py.File, which_set: str,
 def train_set_producer(socket: zmq.Socket[bytes], train_archive: Archive,
                        patch_archive: Archive | None,
                        wnid_map: Mapping[str, int]) -> None:
-    """Send the training images through a ZeroMQ socket: for each
-    ``send_pyobj((name, class), zmq.SNDMORE)`` and ``send(content)``."""
+    """Send the training images through a ZeroMQ socket.
+
+    Each image is sent by ``send_pyobj((name, class), zmq.SNDMORE)`` and
+    ``send(content)``.
+    """
     _send_images(socket, train_images(train_archive, patch_archive,
                                       wnid_map))
 
@@ -235,15 +239,16 @@ def _send_images(socket: zmq.Socket[bytes], images: Iterable[Image]) -> None:
 def image_consumer(socket: zmq.Socket[bytes], hdf5_file: h5py.File,
                    num_expected: int, shuffle_seed: int | None = None,
                    offset: int = 0) -> None:
-    """Write images that come from a ZeroMQ socket.
+    """Write images that are received from a ZeroMQ socket.
 
-    Only for a socket whose other end is ours: what comes is unpickled.
+    The other end of the socket must be trusted, since messages are unpickled.
     Conversions do not use sockets.
 
     `socket`: the socket that a producer sends to.
     `hdf5_file`: prepared by `prepare_hdf5_file`.
     `num_expected`: number of images.
-    `shuffle_seed`: seed of the order of the rows. Default: that of arrival.
+    `shuffle_seed`: seed of the order of the rows. Default: the order in which
+        images arrive.
     `offset`: number of rows before those of this set. Default 0.
     """
     import zmq

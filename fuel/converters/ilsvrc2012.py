@@ -1,4 +1,4 @@
-"""ILSVRC 2012 (ImageNet): as 2010, without patches and test classes."""
+"""ILSVRC 2012 (ImageNet): like 2010, without patches and test classes."""
 import os
 from typing import Any
 
@@ -28,7 +28,8 @@ DEVKIT_VALID_GROUNDTRUTH_PATH = (
 TRAIN_IMAGES_TAR = 'ILSVRC2012_img_train.tar'
 VALID_IMAGES_TAR = 'ILSVRC2012_img_val.tar'
 TEST_IMAGES_TAR = 'ILSVRC2012_img_test.tar'
-# The archive distributed since 2019: in a folder, with some other images.
+# The archive distributed since 2019: its images are in a folder, and some of
+# them differ.
 NEW_TEST_IMAGES_TAR = 'ILSVRC2012_img_test_v10102019.tar'
 
 
@@ -66,7 +67,7 @@ def convert_ilsvrc2012(directory: Folder, output_directory: Folder,
 
 
 def _test_tar(directory: Folder) -> str:
-    """Return the name of the archive of test images that is there."""
+    """Return the name of the archive of test images that exists."""
     for name in (TEST_IMAGES_TAR, NEW_TEST_IMAGES_TAR):
         if os.path.isfile(os.path.join(directory, name)):
             return name
@@ -118,7 +119,8 @@ def read_metadata_mat_file(meta_mat: Archive) -> Synsets:
     """Read the table of synsets.
 
     `meta_mat`: ``meta.mat`` of the development kit.
-    Returns: as that of 2010, with the field ILSVRC2012_ID.
+    Returns: the table of ILSVRC 2010, with the field ILSVRC2012_ID instead of
+        ILSVRC2010_ID.
     """
     return synset_table(meta_mat, 'ILSVRC2012_ID')
 
@@ -136,8 +138,8 @@ def prepare_hdf5_file(hdf5_file: h5py.File, n_train: int, n_valid: int,
 
 
 def create_splits(n_train: int, n_valid: int, n_test: int) -> Splits:
-    """Describe the splits of a file: those of 2010, but 'test' has no
-    targets."""
+    """Describe the splits of a file: the splits of 2010, without targets in
+    'test'."""
     splits = ilsvrc2010.create_splits(n_train, n_valid, n_test)
     del splits['test']['targets']
     return splits

@@ -1,4 +1,4 @@
-"""The images of the ImageNet challenges: out of archives, into a file."""
+"""The images of the ImageNet challenges: from archives into a file."""
 import io
 import posixpath
 import tarfile
@@ -16,10 +16,11 @@ from fuel.converters.raw.tar import Archive, Member, Tar, open_tar
 
 PATCH_FOLDERS = {'train': 'train', 'valid': 'val', 'test': 'test'}
 GZIP_MAGIC = b'\x1f\x8b'
-# All are in memory; the real ones have less than 2 MB.
+# Most bytes of the patch images, which are all in memory; the original ones
+# have less than 2 MB.
 MAX_PATCHES = 1 << 28
 MAX_NAME = 32
-# Images, and bytes of them, that are written to the file at once.
+# Most images, and bytes of images, that are written to the file at once.
 IMAGES_AT_ONCE = 512
 BYTES_AT_ONCE = 1 << 25
 
@@ -29,7 +30,7 @@ Image = tuple[str, Any, bytes]
 
 def train_images(train_archive: Archive, patch_archive: Archive | None,
                  wnid_map: Mapping[str, int]) -> Iterator[Image]:
-    """Read the training images: classes in the order of the archive, the
+    """Read the training images: classes in the order of the archive, and the
     images of a class in the order of their names."""
     patches = extract_patch_images(patch_archive, 'train')
     num_patched = 0
@@ -84,7 +85,7 @@ def _load(archive: Tar, member: Member, patches: Mapping[str, bytes]
 
 
 def _unpacked(content: bytes, path: str, name: str) -> bytes:
-    """Unpack an image that is gzipped, which its name does not say."""
+    """Unpack an image if it is gzipped, which its name does not show."""
     if content[:2] != GZIP_MAGIC:
         return content
     try:
@@ -103,7 +104,7 @@ def load_from_tar_or_patch(tar: tarfile.TarFile, image_filename: str,
     `image_filename`: the image's name in it.
     `patch_images`: see `extract_patch_images`.
     Returns `content`: the encoded image.
-    Returns `patched`: whether it is a patch.
+    Returns `patched`: whether the content is a patch.
     """
     patch = patch_images.get(posixpath.basename(image_filename))
     if patch is not None:
@@ -115,10 +116,10 @@ def load_from_tar_or_patch(tar: tarfile.TarFile, image_filename: str,
 
 def extract_patch_images(f: Archive | None, which_set: str
                          ) -> dict[str, bytes]:
-    """Read the images that take the place of damaged ones.
+    """Read the images that replace damaged ones.
 
-    `f`: the archive of patch images; None if there is none.
-    `which_set`: {'train', 'valid', 'test'}; whose images.
+    `f`: the archive of patch images; None if there is no archive.
+    `which_set`: {'train', 'valid', 'test'}; the set that the images are for.
     Returns: encoded images by file name.
     """
     if which_set not in PATCH_FOLDERS:
@@ -139,7 +140,7 @@ def extract_patch_images(f: Archive | None, which_set: str
 
 def write_images(hdf5_file: h5py.File, images: Iterable[Image], expected: int,
                  shuffle_seed: int | None = None, offset: int = 0) -> None:
-    """Write images to rows in their order, or in a random one."""
+    """Write images to rows, in their order or in a random order."""
     rows = numpy.arange(expected)
     if shuffle_seed is not None:
         rows = numpy.random.RandomState(shuffle_seed).permutation(expected)
@@ -167,7 +168,7 @@ def write_images(hdf5_file: h5py.File, images: Iterable[Image], expected: int,
 
 
 def _batches(images: Iterable[Image]) -> Iterator[list[Image]]:
-    """Iterate over lists of images, as large as is written at once."""
+    """Iterate over lists of images; each list is written at once."""
     batch, size = [], 0
     for image in images:
         batch.append(image)
@@ -188,7 +189,7 @@ def _checked_name(name: str) -> bytes:
 
 def _write_contents(dataset: h5py.Dataset, rows: Array,
                     contents: Sequence[bytes]) -> None:
-    """Write encoded images, to arrays in memory one at a time."""
+    """Write encoded images; to an array in memory, one at a time."""
     arrays = [numpy.frombuffer(content, 'uint8') for content in contents]
     if isinstance(dataset, h5py.Dataset):
         write_arrays(dataset, rows, arrays)

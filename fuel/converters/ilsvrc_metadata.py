@@ -11,14 +11,15 @@ from fuel.converters.raw.matlab import read_table
 from fuel.converters.raw.tar import Archive, name_of, open_tar
 
 NUM_CLASSES = 1000
-# Bytes of the texts and children of all synsets; there are about 2 MB.
+# Most bytes of the texts and children of all synsets; the original table has
+# about 2 MB.
 MAX_TABLE = 1 << 26
 
 Synsets = numpy.ndarray[Any, Any]
 
 
 def wnid_classes(synsets: Synsets) -> dict[str, int]:
-    """Return the class of each WordNet identifier of the leaves."""
+    """Return the class of each WordNet identifier of the 1000 classes."""
     return {wnid.decode('utf8'): number for number, wnid in
             enumerate(synsets['WNID'][:NUM_CLASSES].tolist())}
 
@@ -47,8 +48,8 @@ def read_numbers(file: Archive, where: str) -> Any:
 
 def read_devkit_files(f: Archive, meta_path: str, groundtruth_path: str
                       ) -> tuple[Any, Any]:
-    """Return the metadata, as an open file, and the numbers in the ground
-    truth of a development kit."""
+    """Return two files of a development kit: the metadata as an open file, and
+    the numbers in the ground truth."""
     where = name_of(f)
     wanted = (meta_path, groundtruth_path)
     found = {}
@@ -65,7 +66,7 @@ def read_devkit_files(f: Archive, meta_path: str, groundtruth_path: str
 
 
 def synset_table(meta_mat: Archive, id_field: str) -> Synsets:
-    """Return the table of synsets of ``meta.mat``, of numbers and bytes."""
+    """Return the table of synsets in ``meta.mat``, with texts as bytes."""
     try:
         return _table(read_table(meta_mat, 'meta.mat', 'synsets'), id_field)
     except BadInputFile:
@@ -85,8 +86,9 @@ def _table(raw: dict[str, list[Any]], id_field: str) -> Synsets:
              for field, column in texts.items()}
     if len(children) * (2 * widest + sum(width.values())) > MAX_TABLE:
         raise ValueError(
-            f'{len(children)} rows of up to {max(width.values())} characters '
-            f'and {widest} children')
+            f'it would take more than {MAX_TABLE} bytes: {len(children)} rows '
+            f'with texts of up to {max(width.values())} characters and up to '
+            f'{widest} children')
     table = numpy.zeros(len(children), dtype=[
         (id_field, 'int16'), ('WNID', f'S{width["WNID"]}'),
         ('wordnet_height', 'int8'), ('gloss', f'S{width["gloss"]}'),
@@ -120,7 +122,7 @@ def _numbers(cell: Any) -> Array:
 
 
 def _fitting(numbers: Array, dtype: Any) -> Array:
-    """Return whole numbers in a smaller type, into which they must fit."""
+    """Return whole numbers in a smaller type; refuse others."""
     with numpy.errstate(invalid='ignore'):
         cast = numbers.astype(dtype)
     if (cast != numbers).any():

@@ -1,4 +1,4 @@
-"""One's own images, in a folder for each class."""
+"""A user's own images, in a folder for each class."""
 from __future__ import annotations
 
 import os
@@ -43,25 +43,26 @@ def convert_image_folder(
         on_error: str = 'raise') -> tuple[str]:
     """Convert a folder of images to an HDF5 file that `H5PYDataset` reads.
 
-    The folder has a folder of images for each class; or folders named train,
-    valid and test that have. The file has the sources 'features', uint8,
-    and 'targets', the number of the class in alphabetical order. Images whose
-    EXIF data name an orientation are turned upright. Images of one size become
-    an array of shape ``(examples, channel, height, width)``, others a source
-    of varying shape. The names of the classes are a list in JSON, the
-    attribute 'class_names' of 'targets'.
+    The folder has a folder of images for each class, or folders named train,
+    valid and test, each with a folder for each class. The file has the sources
+    'features', uint8, and 'targets', the number of the class in alphabetical
+    order. Images whose EXIF data name an orientation are turned upright.
+    Images of one size become an array of shape ``(examples, channel, height,
+    width)``; images of several sizes become a source of variable shape. The
+    attribute 'class_names' of 'targets' is a list of the names of the classes,
+    in JSON.
 
     `color_mode`: {'RGB', 'L'}; colours or shades of grey. Default 'RGB'.
     `size`: height and width to which all images are resized, in pixels.
-        Default: as they are.
-    `hold_out`: splits to make of random examples, and their shares. Not for
-        folders that come with splits.
-    `seed`: seed of that choice. Default 1.
+        Default: images keep their sizes.
+    `hold_out`: splits to draw at random, and their shares. Not for folders
+        that come with splits.
+    `seed`: seed of the random splits. Default 1.
     `stratify`: whether the same share of every class is held out.
     `on_error`: {'raise', 'skip'}; what to do with images that cannot be
         decoded. With 'skip' they are logged and left out, if they are at most
-        a hundredth, or 10; all are read once more to find them. Default
-        'raise'.
+        10 or a hundredth of the images; all images are read once more to find
+        them. Default 'raise'.
     """
     folder = ClassFolder(directory, KIND, hold_out, seed, stratify)
 
@@ -89,8 +90,8 @@ def convert_image_folder(
 
 
 def _common_size(paths: Iterable[str]) -> Size | None:
-    """Return height and width, None if images differ. Only their headers
-    are read."""
+    """Return the height and width of all images, by their headers; None if
+    they differ."""
     sizes = set()
     for path in paths:
         require_regular(path)

@@ -1,5 +1,8 @@
-"""Images of data sets: decoded in threads, and written many at a time, as rows
-of one shape or to ragged sources, whose examples differ in shape."""
+"""Images of data sets: decoded in threads, and written many at a time.
+
+They are written as rows of one shape, or to ragged sources, whose examples
+differ in shape.
+"""
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,8 +26,11 @@ R = TypeVar('R')
 
 def ordered_map(function: Callable[[T], R], items: Iterable[T], name: str,
                 count: int) -> Iterator[R]:
-    """Map items in threads, yield results in order, with a bounded number of
-    them in memory; show how many of `count` are done, under a name."""
+    """Map items in threads, and yield the results in order.
+
+    A bounded number of results is in memory. A progress bar with a name shows
+    how many of `count` items are done.
+    """
     workers = number_of_threads()
     waiting: deque[Future[R]] = deque()
     with (ThreadPoolExecutor(workers) as pool,
@@ -46,8 +52,10 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], name: str,
 def zipped_images(path: str, names: Sequence[str], mode: str = 'RGB',
                   change: Callable[[Any], Any] | None = None,
                   size: tuple[int, int] | None = None) -> Iterator[Array]:
-    """Decode images of a zip archive; see `decode_image`. With a `size`,
-    height and width, images of another are refused."""
+    """Decode images of a zip archive; see `decode_image`.
+
+    `size`: height and width; images of another size are refused.
+    """
     def one(item: tuple[str, bytes]) -> Array:
         where = f'{path}: {item[0]}'
         array = decode_image(item[1], where, mode, change)
@@ -63,7 +71,7 @@ def zipped_images(path: str, names: Sequence[str], mode: str = 'RGB',
 
 
 def batched(items: Iterator[T], size: int) -> Iterator[list[T]]:
-    """Iterate over lists of `size` items, the rest last."""
+    """Iterate over lists of `size` items; the last list may be shorter."""
     while batch := list(islice(items, size)):
         yield batch
 
@@ -71,9 +79,11 @@ def batched(items: Iterator[T], size: int) -> Iterator[list[T]]:
 def create_ragged(h5file: h5py.File, name: str, rows: int, dtype: str,
                   labels: Sequence[str], shapes_name: str, labels_name: str,
                   shapes_dtype: str) -> h5py.Dataset:
-    """Create a source of arrays of different shapes, stored flat, and two
-    data sets that are its dimension scales: the shapes of the examples, and
-    the labels of their axes."""
+    """Create a source of arrays of different shapes, which are stored flat.
+
+    Two data sets are created as its dimension scales: the shapes of the
+    examples, and the labels of their axes.
+    """
     source = create_source(h5file, name, (rows,), h5py.vlen_dtype(
         numpy.dtype(dtype)))
     shapes = h5file.create_dataset(shapes_name, (rows, len(labels)),
@@ -90,8 +100,8 @@ def create_ragged(h5file: h5py.File, name: str, rows: int, dtype: str,
 
 def write_ragged(dataset: h5py.Dataset, start: int,
                  arrays: Sequence[numpy.ndarray[Any, Any]]) -> None:
-    """Write arrays of different shapes, and their shapes, from row `start`
-    of a source made by `create_ragged` on."""
+    """Write arrays of different shapes, and their shapes, to a source made by
+    `create_ragged`, from row `start` on."""
     rows = slice(start, start + len(arrays))
     if arrays:
         write_arrays(dataset, rows, [array.reshape(-1) for array in arrays])
@@ -101,8 +111,10 @@ def write_ragged(dataset: h5py.Dataset, start: int,
 
 def write_images(source: h5py.Dataset, start: int, images: Iterator[Array],
                  at_once: int = 64) -> None:
-    """Write images from row `start` of a source on, which is ragged where
-    they differ in size."""
+    """Write images to a source, from row `start` on.
+
+    The source is ragged if images differ in size.
+    """
     is_ragged = h5py.check_vlen_dtype(source.dtype) is not None
     for batch in batched(images, at_once):
         if is_ragged:

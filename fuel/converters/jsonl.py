@@ -1,4 +1,4 @@
-"""One's own records, in a file of JSON lines."""
+"""A user's own records, in a file of JSON lines."""
 import logging
 import os
 from argparse import ArgumentParser
@@ -37,25 +37,26 @@ def convert_jsonl(directory: Folder, output_directory: Folder, filename: str,
                   seed: int = 1, stratify: bool = False) -> tuple[str]:
     """Convert JSON lines to an HDF5 file that `H5PYDataset` reads.
 
-    Numbers, truth values, text and lists of numbers are sources of their
-    fields' names, with ``_`` for the slashes of fields within objects. Fields
-    that none of the first 1000 records has are logged and left out.
+    Fields of numbers, truth values, text and lists of numbers become sources
+    with the names of the fields. In the name of a field of a nested object,
+    ``_`` replaces each slash. Fields that none of the first 1000 records has
+    are logged and left out.
 
     `filename`: a file with a JSON object in each line, in UTF-8.
-    `sources`: ``'SOURCE=FIELD,...'``: the fields that become a source.
+    `sources`: ``'SOURCE=FIELD,...'``: the fields that form a source.
         Default: each field is a source.
     `target`: the field that becomes the source 'targets'. Text becomes class
-        numbers, in alphabetical order; the names are a list in JSON, the
-        attribute 'class_names'. Default: none.
+        numbers, in alphabetical order; the attribute 'class_names' is a list
+        of the names, in JSON. Default: none.
     `ignore`: fields to leave out.
-    `on_missing`: whether a field that a record lacks is an error, 'raise',
-        or null, 'null'. Default 'raise'.
-    `fill`: what to put in the place of null: 'mean', 'median' or
-        'most-frequent' of the split 'train', or a value. Default: numbers
-        are NaN then, text is empty, and integers and truth values have a
-        source of masks, ``SOURCE_mask``.
-    `hold_out`: splits to make of random examples, and their shares.
-    `seed`: seed of that choice. Default 1.
+    `on_missing`: {'raise', 'null'}; whether a field that a record lacks is an
+        error or null. Default 'raise'.
+    `fill`: value that replaces null: 'mean', 'median' or 'most-frequent' of
+        the split 'train', or a value. Default: null becomes NaN among
+        numbers and an empty text; integers and truth values get a source of
+        masks, ``SOURCE_mask``.
+    `hold_out`: splits to draw at random, and their shares.
+    `seed`: seed of the random splits. Default 1.
     `stratify`: whether the same share of every class is held out.
     """
     path, = input_paths(directory, [filename])
@@ -126,8 +127,8 @@ def _convert(path: str, output_directory: Folder, output_filename: str,
 
 
 def _fields_of(path: str) -> tuple[list[str], list[str]]:
-    """Return the names of all fields of the first records of a file, and
-    those of the fields that have values only in later records."""
+    """Return the names of all fields of the first records of a file, and the
+    names of fields that have values only in later records."""
     file = raw_file_at(path)
     records = RecordFile(
         file, RecordIndex(file, blank=BLANK), parse_objects)
@@ -142,7 +143,7 @@ def _fields_of(path: str) -> tuple[list[str], list[str]]:
 
 def _targets(dataset: JSONLDataset, path: str, name: str,
              ) -> tuple[Array, list[str]]:
-    """Return a field of numbers, and the names of classes if it is text."""
+    """Return a field as numbers, and the names of the classes of text."""
     values, are_missing = read_with_mask(dataset, 'targets')
     missing = numpy.flatnonzero(are_missing)
     if len(missing):

@@ -1,4 +1,4 @@
-"""Kuzushiji-MNIST: four files in the form and with the names of MNIST's."""
+"""Kuzushiji-MNIST: four files in the format and with the names of MNIST's."""
 
 from fuel.converters.base import filler_of
 from fuel.converters.mnist import convert_idx_files

@@ -47,8 +47,10 @@ def convert_mnist(directory: Folder, output_directory: Folder,
 def convert_idx_files(directory: Folder, output_directory: Folder,
                       output_filename: str, dataset: str,
                       dtype: str | None = None) -> tuple[str]:
-    """Convert four files in the form and with the names of MNIST's, unless
-    they are those of another data set than `dataset`."""
+    """Convert four files in the format and with the names of MNIST's files.
+
+    It is an error if the files belong to another data set than `dataset`.
+    """
     paths = input_paths(directory, ALL_FILES)
     refuse_namesakes(dataset, paths)
 
@@ -61,7 +63,7 @@ def convert_idx_files(directory: Folder, output_directory: Folder,
 
 def read_pair(images: str, labels: str,
               dtype: str | None = None) -> tuple[Array, Array]:
-    """Read an image file and the label file that goes with it."""
+    """Read an image file and its label file."""
     features = read_mnist_images(images, dtype)
     targets = read_mnist_labels(labels)
     if len(features) != len(targets):
@@ -114,8 +116,10 @@ def _read_idx(path: str, magic: int, ndim: int) -> Array:
 
 def read_idx(stream: Inflated | io.BytesIO, path: str, magic: int,
              ndim: int) -> Array:
-    """Return the array of unsigned bytes that an IDX file holds. It unpacks
-    at most one byte more than the header says."""
+    """Return the array of unsigned bytes in an IDX file.
+
+    At most one byte more than the header states is unpacked.
+    """
     header = 4 * (1 + ndim)
     content = stream.read(header)
     if len(content) < header:

@@ -1,4 +1,4 @@
-"""One's own arrays, in ``.npy`` files."""
+"""A user's own arrays, in ``.npy`` files."""
 import os
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ def convert_npy(directory: Folder, output_directory: Folder,
                 seed: int = 1, stratify: bool = False) -> tuple[str]:
     """Convert arrays to an HDF5 file that `H5PYDataset` reads.
 
-    `files`: ``'SOURCE=FILE'`` for arrays whose examples all make the split
-        'train', or ``'SPLIT:SOURCE=FILE'``. A file ``NAME.npy`` alone becomes
-        the source NAME.
+    `files`: ``'SPLIT:SOURCE=FILE'``; or ``'SOURCE=FILE'``, whose examples all
+        belong to the split 'train'. A file ``NAME.npy`` alone becomes the
+        source NAME.
     `axes`: axis labels, such as ``'features=batch,channel,height,width'``.
         Default: axis 0 is 'batch'.
-    `hold_out`: splits to make of random examples, and their shares. Not for
-        arrays that come with splits.
-    `seed`: seed of that choice. Default 1.
+    `hold_out`: splits to draw at random, and their shares. Not for arrays
+        that come with splits.
+    `seed`: seed of the random splits. Default 1.
     `stratify`: whether the same share of every class is held out.
     """
     named = [_parse(text) for text in files]

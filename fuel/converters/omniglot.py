@@ -39,9 +39,10 @@ def convert_omniglot(directory: Folder, output_directory: Folder,
     (13,180) with the sources 'features', uint8 of shape ``(examples, 1, 105,
     105)`` and axes (batch, channel, height, width), 1 for paper and 0 for
     ink; 'targets', int16 of shape ``(examples, 1)``, the character, numbered
-    through both splits; 'alphabets', uint8, likewise; and 'drawers', uint8,
-    from 1 to 20. The names of characters and alphabets are in the HDF5 data
-    sets 'targets_names' and 'alphabets_names'.
+    through both splits; 'alphabets', uint8 of the same shape, the alphabet,
+    numbered through both splits; and 'drawers', uint8, from 1 to 20. The names
+    of characters and alphabets are in the HDF5 data sets 'targets_names' and
+    'alphabets_names'.
     """
     paths = input_paths(directory, ARCHIVES.values())
     characters: list[str] = []
@@ -91,7 +92,8 @@ def _drawings(path: str) -> list[Drawing]:
 
 def _numbers(names: list[str], known: list[str], dtype: str,
              path: str) -> numpy.ndarray[Any, Any]:
-    """Add new names to the known ones, sorted; return the number of each."""
+    """Add new names, in sorted order, to the known names; return the number
+    of each name."""
     known += sorted(set(names) - set(known))
     most = numpy.iinfo(dtype).max + 1
     if len(known) > most:

@@ -12,7 +12,7 @@ __all__ = ['convert_one_billion_word', 'fill_subparser']
 
 ARCHIVE = '1-billion-word-language-modeling-benchmark-r13output.tar.gz'
 FOLDER = '1-billion-word'
-# All files together; the real ones have 4 GB.
+# Most bytes of all files together; the original files have 4 GB.
 MAX_TEXT = 1 << 34
 # Names of the text files in the archive: their folder and their own name.
 TEXT = re.compile(
@@ -23,9 +23,9 @@ TEXT = re.compile(
 def convert_one_billion_word(
         directory: Folder, output_directory: Folder,
         output_filename: str = FOLDER) -> tuple[()]:
-    """Unpack One Billion Word where `OneBillionWord` finds it.
+    """Unpack One Billion Word into the folder where `OneBillionWord` finds it.
 
-    Returns: empty: there is no HDF5 file.
+    Returns: an empty tuple, since there is no HDF5 file.
     """
     path, = input_paths(directory, [ARCHIVE])
     target = os.path.join(output_directory, output_filename)

@@ -1,4 +1,4 @@
-"""HDF5 files that converters write: laid out, checked, complete or absent."""
+"""HDF5 files that converters write: layout, checks and atomic writing."""
 from __future__ import annotations
 
 import errno
@@ -24,9 +24,9 @@ from fuel.utils.disk import allocated
 from fuel.utils.h5py_file import H5PYFile
 
 INPUTS_ATTRIBUTE = 'fuel_convert_inputs'
-# Of a chunk, if there is a compression and no size was chosen.
+# Bytes of a chunk, if there is a compression and no size was chosen.
 CHUNK_NBYTES = 1 << 18
-# Written at once.
+# Bytes that are written at once.
 PIECE_NBYTES = 16 << 20
 # Axis labels that several data sets share.
 IMAGES = ('batch', 'channel', 'height', 'width')
@@ -68,11 +68,12 @@ class Examples:
 class Layout:
     """Storage of the sources of a converted file: chunks and compression.
 
-    `chunk_rows`: examples in a chunk. None leaves sources contiguous, or takes
-        about `CHUNK_NBYTES` if there is a compression.
+    `chunk_rows`: examples in a chunk. With None, sources are contiguous; if
+        there is a compression, a chunk has about `CHUNK_NBYTES`.
     `compression`: name of an HDF5 filter such as ``'gzip'`` or ``'lzf'``.
     `compression_level`: the filter's option, 0 to 9 for gzip.
-    `flat_targets`: whether targets lose their axis of one element.
+    `flat_targets`: whether targets are stored without their axis of one
+        element.
     """
 
     chunk_rows: int | None = None
@@ -83,15 +84,16 @@ class Layout:
 
 @dataclass(frozen=True)
 class OutputFolder(os.PathLike[str]):
-    """A folder for converted files, and how to write files in it.
+    """A folder for converted files, with options for the files.
 
     A built-in converter takes it as its `output_directory`.
 
     `path`: the folder.
     `layout`: the storage of sources.
-    `attributes`: attributes of the root of each file: who made it, and how.
+    `attributes`: attributes of the root of each file, such as the command that
+        wrote the file.
     `check_target`: called with the path of each file before it is written;
-        raises an error if there may be none.
+        raises an error if no file may be written there.
     """
 
     path: str
@@ -124,7 +126,8 @@ class _DiskSpace:
             raise error
 
     def promise(self, size: int) -> None:
-        """Raise an error if `size` more bytes than before cannot fit."""
+        """Reserve `size` bytes; raise an error if all reserved bytes do not
+        fit on the disk."""
         self._promised += size
         if self._promised > self._room():
             raise self._full(self._promised)
@@ -160,9 +163,9 @@ class _CheckedDataset(h5py.Dataset):  # type: ignore[misc]
 class ConvertedFile(H5PYFile):  # type: ignore[misc]
     """An HDF5 file, open for writing, that survives a full disk.
 
-    HDF5 cannot close a file whose last changes do not reach the disk: it ends
-    the process. Here a failed write is recorded, and raised by the next write
-    to a source and by `check_room`.
+    HDF5 ends the process if the last changes of a file cannot be written when
+    it is closed. Here the error of a failed write is recorded, and raised by
+    the next write to a source and by `check_room`.
     """
 
     def __init__(self, disk: _DiskSpace, layout: Layout) -> None:
@@ -192,12 +195,12 @@ def check_room(dataset: object) -> None:
 
 
 class Pieces(Examples):
-    """Arrays that follow one another on axis 0, never joined in memory.
+    """Arrays that follow each other on axis 0, without joining them in memory.
 
     Parameters
     ----------
     arrays : sequence of numpy.ndarray
-        Of one type and one shape, but for axis 0.
+        Arrays of one type, with equal shapes except on axis 0.
     """
 
     def __init__(self, arrays: Sequence[Array]) -> None:
@@ -221,11 +224,13 @@ def row_nbytes(shape: Sequence[int], dtype: DTypeLike) -> int:
 
 def write_rows(dataset: h5py.Dataset, start: int,
                array: Array | h5py.Dataset) -> None:
-    """Write an array from row `start` on, a few megabytes at a time, so that
-    one on a disk may be larger than memory."""
+    """Write an array from row `start` on, a few megabytes at a time.
+
+    An array on a disk may be larger than memory.
+    """
     if not isinstance(array, numpy.ndarray | h5py.Dataset):
         array = numpy.asarray(array)
-    # Whole chunks: to add to one means to decode it again.
+    # Whole chunks, since a chunk that is written in parts is decoded again.
     rows = dataset.chunks[0] if dataset.chunks else 1
     step = rows * max(1, PIECE_NBYTES // (
         rows * row_nbytes(dataset.shape, dataset.dtype)))
@@ -240,7 +245,7 @@ def write_arrays(dataset: Any, rows: slice | Array,
                  arrays: Sequence[Array]) -> None:
     """Write flat arrays of any lengths into rows of a source of variable
     length, in any order."""
-    # h5py takes arrays of equal length for a table, and refuses it.
+    # h5py takes arrays of equal length for a table, and refuses them.
     cells = numpy.empty(len(arrays), dtype=dataset.dtype)
     for i, array in enumerate(arrays):
         cells[i] = array
@@ -278,10 +283,10 @@ def create_source(h5file: h5py.File, name: str, shape: Sequence[int],
         layout = h5file.layout if checked else Layout()
     options: dict[str, Any] = {}
     nbytes = math.prod(shape) * numpy.dtype(dtype).itemsize
-    # HDF5 has no chunks of nothing.
+    # HDF5 has no empty chunks.
     if shape and nbytes:
         if layout.chunk_rows or layout.compression:
-            # Whole rows, where h5py's own choice may cut them.
+            # Chunks of whole rows; h5py's own choice may cut rows.
             rows = layout.chunk_rows or max(
                 1, CHUNK_NBYTES // row_nbytes(shape, dtype))
             options['chunks'] = (min(rows, shape[0]), *shape[1:])
@@ -290,7 +295,7 @@ def create_source(h5file: h5py.File, name: str, shape: Sequence[int],
             if layout.compression_level is not None:
                 options['compression_opts'] = layout.compression_level
         if not options and checked:
-            # Found out before hours of decoding, rather than after.
+            # A lack of room is found before hours of decoding, not after.
             h5file.disk.promise(nbytes)
     return h5file.create_dataset(name, shape=tuple(shape), dtype=dtype,
                                  **options)
@@ -316,7 +321,11 @@ def write_names(h5file: h5py.File, kind: str,
                 sources: Mapping[str, Sequence[Any] | Mapping[str, Any]],
                 ) -> None:
     """Write names of classes or columns, or values, to the attribute `kind`
-    of sources, in JSON: other texts in attributes have a bound together."""
+    of sources.
+
+    They are one text in JSON, since the size of other attributes of texts is
+    limited.
+    """
     for source, names in sources.items():
         h5file[source].attrs[kind] = json.dumps(
             names if isinstance(names, dict) else list(names))
@@ -324,8 +333,10 @@ def write_names(h5file: h5py.File, kind: str,
 
 def write_inputs(h5file: h5py.File,
                  inputs: Mapping[str, Mapping[str, object]]) -> None:
-    """Write the inputs of a file: for each name 'size' and 'sha256'; of a
-    folder the number of 'files', and of those 'left_out'."""
+    """Write the inputs of a file: for each name its 'size' and 'sha256'.
+
+    For a folder, also the number of 'files', and of files 'left_out'.
+    """
     h5file.attrs[INPUTS_ATTRIBUTE] = json.dumps(inputs, sort_keys=True)
 
 
@@ -337,9 +348,9 @@ def converted_file(directory: Folder, filename: str,
     Parameters
     ----------
     directory : path-like
-        The path of the file; an `OutputFolder` knows how to lay it out.
-    filename : str
-        Its name.
+        The folder of the file; an `OutputFolder` has options for the file.
+        filename : str
+            Name of the file.
     inputs : iterable of str
         Paths of the raw files. Their sizes and SHA-256 are computed in the
         background and written into the file.
@@ -347,14 +358,14 @@ def converted_file(directory: Folder, filename: str,
     Yields
     ------
     ConvertedFile
-        Open for writing. If the context is left by an exception nothing is
-        left on the disk, and a file of that name is what it was.
+        The file, open for writing. If an exception leaves the context, no
+        new file remains, and an existing file of that name is unchanged.
 
     Raises
     ------
     OSError
-        If the disk is full. It names the disk, what the file needs and what
-        there is.
+        If the disk is full. The text names the disk, the bytes that the file
+        needs, and the free bytes.
     """
     folder = (directory if isinstance(directory, OutputFolder)
               else OutputFolder(os.fspath(directory)))
@@ -372,7 +383,7 @@ def converted_file(directory: Folder, filename: str,
 
 
 def _flatten(h5file: ConvertedFile) -> None:
-    """Write targets anew without their axis of one element."""
+    """Write targets again without their axis of one element."""
     for source in target_columns(h5file, list(h5file)):
         column = h5file[source]
         label, values = column.dims[0].label, column[:, 0]
@@ -387,13 +398,13 @@ def _flatten(h5file: ConvertedFile) -> None:
 
 @contextmanager
 def _open(path: str, target: str, layout: Layout) -> Iterator[ConvertedFile]:
-    """Empty and open a file that is called `target` in errors."""
+    """Empty and open a file; errors name it `target`."""
     disk = _DiskSpace(os.path.realpath(path), target)
     try:
         with ConvertedFile(disk, layout) as h5file:
             yield h5file
     except Exception:
-        disk.check()  # the cause of whatever HDF5 then met
+        disk.check()  # the cause of the errors that HDF5 met
         raise
     finally:
         disk.sink.close()

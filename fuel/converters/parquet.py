@@ -1,4 +1,4 @@
-"""One's own table, in Parquet or Arrow files."""
+"""A user's own table, in Parquet or Arrow files."""
 from __future__ import annotations
 
 import logging
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 __all__ = ['convert_parquet', 'fill_subparser']
 
-# The source whose classes may be held out alike.
+# The source whose classes may be held out in equal shares.
 TARGETS = 'targets'
 
 
@@ -43,29 +43,29 @@ def convert_parquet(directory: Folder, output_directory: Folder,
                     seed: int = 1, stratify: bool = False) -> tuple[str]:
     """Convert Parquet files to an HDF5 file that `H5PYDataset` reads.
 
-    A column of text becomes class numbers, in alphabetical order; the names
-    are a list in JSON, the attribute 'class_names' of the source, which a
-    ClassLabel of Hugging Face has too. Lists of
-    numbers become rows of variable length, and times what h5py takes for
-    such.
+    A column of text becomes class numbers, in alphabetical order. The
+    attribute 'class_names' of the source is a list of the names, in JSON; a
+    ClassLabel of Hugging Face gets it too. Lists of numbers become rows of
+    variable length. Times are stored in h5py's own type for times.
 
     `files`: Parquet or Arrow files of one schema, one after the other.
     `output_filename`: default: the name of the first file.
-    `sources`: ``'SOURCE=COLUMN,...'``: the columns, of numbers, that become a
+    `sources`: ``'SOURCE=COLUMN,...'``: the columns of numbers that form a
         source. Default: each column is a source.
     `target`: the column that becomes the source 'targets', of shape
         ``(n, 1)``. Default: none.
     `ignore`: columns to leave out.
-    `fill`: what to put in the place of nulls: 'mean', 'median' or
-        'most-frequent' of the split 'train', or a value. Default: numbers
-        are NaN then, and integers and truth values have a source of masks,
-        ``SOURCE_mask``; text must have none. So must the source 'targets'.
-    `hold_out`: splits to make of random examples, and their shares.
-    `seed`: seed of that choice. Default 1.
+    `fill`: value that replaces nulls: 'mean', 'median' or 'most-frequent' of
+        the split 'train', or a value. Default: nulls become NaN among
+        numbers; integers and truth values get a source of masks,
+        ``SOURCE_mask``; in text they are an error. They always are in
+        'targets'.
+    `hold_out`: splits to draw at random, and their shares.
+    `seed`: seed of the random splits. Default 1.
     `stratify`: whether the same share of every class, in the source
         'targets', is held out.
     """
-    # Loaded where it is used: it needs the extra.
+    # Imported here, since it needs the extra.
     arrow: Any = import_module('fuel.interop.arrow')
     paths = input_paths(directory, files)
     by_split = files_by_name(paths, os.path.commonpath(
@@ -131,7 +131,7 @@ def _add(arrays: dict[str, Any], class_names: dict[str, list[str]],
 
 def _chosen(columns: dict[str, Any], target: str | None,
             ignore: Sequence[str], path: str) -> dict[str, Any]:
-    """Return the columns of each source, with that of the targets."""
+    """Return the columns of each source, including 'targets'."""
     for name in ignore:
         if name not in columns:
             raise ValueError(f'{path} has no column {name!r} to leave out; '

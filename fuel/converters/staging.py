@@ -1,5 +1,5 @@
-"""Running a converter, also one of another package, on a staging directory;
-and refusing to replace a file of the data path with one of other data."""
+"""Run converters, including those of other packages, on a staging directory;
+and refuse to replace a file of the data path with a file of other data."""
 import dataclasses
 import os
 import shlex
@@ -27,8 +27,10 @@ def made_by(argv: Sequence[str]) -> dict[str, str]:
 
 def convert(function: Callable[..., Any], arguments: Mapping[str, Any],
             folder: OutputFolder) -> tuple[str, ...]:
-    """Run a converter; return the paths of the files that it wrote, in a
-    folder on this disk or in object storage."""
+    """Run a converter; return the paths of the files that it wrote.
+
+    The folder is on this disk or in object storage.
+    """
     if is_url(folder.path):
         return _convert_and_send(function, arguments, folder)
     if is_built_in(function):
@@ -46,7 +48,7 @@ def convert(function: Callable[..., Any], arguments: Mapping[str, Any],
 def _convert_and_send(function: Callable[..., Any],
                       arguments: Mapping[str, Any], folder: OutputFolder,
                       ) -> tuple[str, ...]:
-    """Run a converter on this disk, and send the files that it wrote."""
+    """Run a converter on this disk, and upload the files that it wrote."""
     target = RemotePath(folder.path)
     sent = []
     with scratch_folder('.fuel-convert-') as staging:
@@ -62,8 +64,8 @@ def _convert_and_send(function: Callable[..., Any],
 
 
 def _finish(paths: Iterable[str], folder: OutputFolder) -> None:
-    """Check where staged files go, and write attributes into them, which
-    their converter does not know."""
+    """Check the target paths of staged files, and write the folder's
+    attributes into the files."""
     for path in paths:
         if folder.check_target is not None:
             folder.check_target(
@@ -73,8 +75,11 @@ def _finish(paths: Iterable[str], folder: OutputFolder) -> None:
 
 
 def is_built_in(function: Callable[..., Any]) -> bool:
-    """Return whether a converter is Fuel's own, which writes a file as a whole
-    or not at all; those of other packages open theirs in place."""
+    """Return whether a converter is Fuel's own.
+
+    Such a converter writes a file as a whole or not at all. Converters of
+    other packages may open a file in place.
+    """
     return (getattr(function, '__module__', None) or '').startswith(
         'fuel.converters.')
 
@@ -83,10 +88,15 @@ def convert_staged(function: Callable[..., Any], arguments: dict[str, Any],
                    finish: Callable[[Iterable[str]], None]
                    ) -> tuple[str, ...]:
     """Run a converter on a staging directory inside its `output_directory`,
-    and move its files; return their final paths. `finish` is called with the
-    paths before. Files elsewhere stay there."""
+    and move its files; return their final paths.
+
+    `finish`: called with the paths before the files are moved.
+
+    Files outside of the staging directory are not moved.
+    """
     arguments = dict(arguments)
-    # A name with folders in it would not be found, or lead out again.
+    # Folders in the name may not exist in the staging directory, or may
+    # lead out of it.
     folder, name = os.path.split(arguments.get('output_filename') or '')
     if folder:
         arguments['output_filename'] = name
@@ -121,14 +131,14 @@ def _move(source: str, target: str) -> None:
     try:
         os.replace(source, target)
     except OSError:
-        # A link led to another file system.
+        # The target is a link to another file system.
         with atomic_path(target) as part:
             shutil.copyfile(source, part)
 
 
 def converter_of(path: str) -> str | None:
-    """Return the data set that ``fuel-convert`` was run for when it wrote a
-    file; None if that is not known."""
+    """Return the name of the converter of ``fuel-convert`` that wrote a file;
+    None if it is not known."""
     try:
         with H5PYFile(path, 'r') as h5file:
             words = shlex.split(str(h5file.attrs['fuel_convert_command']))
@@ -139,8 +149,11 @@ def converter_of(path: str) -> str | None:
 
 def refuse_to_replace(converter: str) -> Callable[[str], None]:
     """Return a function that raises an error if a converter must not write a
-    file under a path of the data path: another converter's file is there, or a
-    built-in data set looks for that name."""
+    file to a path.
+
+    It must not if another converter's file has the path, or if a built-in data
+    set has a file of that name.
+    """
     def refuse(path: str) -> None:
         name = os.path.basename(path)
         owners = [dataset for dataset in dataset_names()

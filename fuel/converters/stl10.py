@@ -60,7 +60,8 @@ def convert_stl10(directory: Folder, output_directory: Folder,
 
 
 def _scan(path: str) -> tuple[dict[str, int], dict[str, bytes]]:
-    """Return the number of images of each split, and the small members."""
+    """Return the number of images of each split, and the contents of the
+    small members by name."""
     counts, small = {}, {}
     with open_tar(path) as archive:
         for member in archive.walk(MAX_MEMBER):

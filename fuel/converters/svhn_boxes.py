@@ -1,8 +1,8 @@
 """The boxes in SVHN's ``digitStruct.mat``; also a script that saves them.
 
-h5py keeps the interpreter to itself while it follows hundreds of thousands of
-references, so for a large file this is run by another interpreter. It imports
-nothing of Fuel, for the sake of a quick start.
+h5py blocks all other threads while it follows hundreds of thousands of
+references, so another process runs this script for a large file. It imports
+nothing of Fuel, so that it starts quickly.
 """
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from fuel.utils.h5py_file import H5PYFile
 
 NAMES = (b'height', b'label', b'left', b'top', b'width')
 LABEL = 1
-# More digits than any picture of a house has.
+# Most digits of an image: no photograph of a house has more.
 MAX_DIGITS = 1000
 ALL = h5py.h5s.ALL
 NUMBERS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT)
-# Made once: h5py looks long for what suits a type of NumPy.
+# Made once: h5py takes long to find the type for a type of NumPy.
 REFERENCES = h5py.h5t.py_create(h5py.ref_dtype)
 TEXT = (h5py.h5t.STRING, h5py.h5t.VLEN)
 
@@ -30,8 +30,11 @@ Key = Union['h5py.Reference', bytes, str]
 
 
 def read_boxes(struct: str, images: int) -> tuple[Array, Array]:
-    """Return the number of boxes of each image, and for each box height,
-    label, left, top and width. Negative numbers and the label 10 become 0."""
+    """Return the number of boxes of each image, and for each box its height,
+    label, left, top and width.
+
+    Negative numbers and the label 10 become 0.
+    """
     with H5PYFile(struct, 'r') as h5file:
         references = _References(h5file)
         tables = [references.boxes(key)
@@ -51,9 +54,9 @@ def read_boxes(struct: str, images: int) -> tuple[Array, Array]:
 class _References:
     """Follows the references of a digitStruct.
 
-    Each image has five tiny data sets, and each box of an image with several
-    has five more, so this uses h5py's low level, which costs a fifth of a
-    `Dataset` apiece.
+    Each image has five tiny data sets, and in an image with several boxes
+    each box has five more. So this class uses h5py's low-level interface,
+    which takes a fifth of the time of a `Dataset`.
     """
 
     def __init__(self, h5file: h5py.File) -> None:
@@ -61,7 +64,7 @@ class _References:
         self._group = h5py.h5g.open(self._file, b'digitStruct')
 
     def images(self, expected: int) -> list[Any]:
-        """Return the key of each image's boxes."""
+        """Return the key that leads to each image's boxes."""
         dataset = self._member(self._group, b'bbox')
         count = _length(dataset)
         if count != expected:
@@ -91,7 +94,7 @@ class _References:
         if isinstance(key, h5py.Reference):
             return h5py.h5r.dereference(key, self._file)
         name = key if isinstance(key, bytes) else key.encode('utf8')
-        # A path goes through groups. Each must be in this file.
+        # A path goes through groups, which must all be in this file.
         place = self._file if name.startswith(b'/') else self._group
         for part in name.strip(b'/').split(b'/'):
             place = self._member(place, part)
@@ -99,7 +102,7 @@ class _References:
 
     @staticmethod
     def _member(group: h5py.h5g.GroupID, name: bytes) -> Any:
-        """Open a member, which may not be a link to something else."""
+        """Open a member of a group; refuse a soft or external link."""
         if group.links.get_info(name).type != h5py.h5l.TYPE_HARD:
             raise ValueError(f'{name!r} is a link to another place')
         return h5py.h5o.open(group, name)
@@ -118,8 +121,8 @@ def _num_digits(dataset: h5py.h5d.DatasetID) -> int:
 
 
 def _check_place(dataset: h5py.h5d.DatasetID) -> None:
-    """Refuse data that are in other files."""
-    if dataset.get_offset() is None:  # not simply a piece of this file
+    """Refuse a data set whose data are in other files."""
+    if dataset.get_offset() is None:  # not one piece of this file
         creation = dataset.get_create_plist()
         if creation.get_external_count() or (
                 creation.get_layout() == h5py.h5d.VIRTUAL):

@@ -26,9 +26,9 @@ BOXES = (('bbox_heights', 'uint16', 'height'),
          ('bbox_tops', 'uint16', 'y'),
          ('bbox_widths', 'uint16', 'width'))
 IMAGES_AT_ONCE = 256
-# From so many images on, another process pays for its start.
+# Fewest images for which another process is worth its start.
 ANOTHER_PROCESS = 2000
-# Many times what the boxes of an image take.
+# Seconds for each image: many times what reading its boxes takes.
 SECONDS_AN_IMAGE = .1
 SECONDS = 60
 MAX_SIDE = 65535
@@ -48,7 +48,7 @@ def create_sources(h5file: h5py.File, rows: int) -> dict[str, h5py.Dataset]:
 
 
 class NumbersSplit:
-    """One archive: images, and a MATLAB 7.3 file about them.
+    """One split's archive: images, and a MATLAB 7.3 file with their boxes.
 
     `path`: the archive.
     `struct`: the temporary path of the MATLAB file.

@@ -24,15 +24,15 @@ TEXT = h5py.string_dtype()
 
 
 class Column:
-    """A source of a data set, as HDF5 stores it: read by rows.
+    """A source of a data set, as HDF5 stores it; read by rows.
 
     Truth values and numbers are stored as they are, lists of numbers as rows
-    of variable length, text in UTF-8, and times as bytes that h5py takes for
-    times. Text and lists that are missing are empty.
+    of variable length, text in UTF-8, and times in h5py's own type for times.
+    Missing texts and lists become empty.
 
-    `source`: its name.
-    `parameters`: the values that replace missing ones.
-    `dtype`, `shape`: in the file.
+    `source`: name of the source.
+    `parameters`: the values that replace missing values.
+    `dtype`, `shape`: type and shape of the array in the file.
     """
 
     def __init__(self, dataset: SplitDataset, source: str,
@@ -63,18 +63,19 @@ class Column:
 
     @property
     def is_scalar(self) -> bool:
-        """Whether an example is a number, a truth value or a text, not a
-        list of any length or a time (bool)."""
+        """Whether an example is a number, a truth value or a text, and
+        neither a list of variable length nor a time (bool)."""
         return h5py.check_vlen_dtype(self.dtype) in (None, str) and (
             h5py.check_opaque_dtype(self.dtype) is False)
 
     @property
     def filled_with(self) -> list[Any]:
-        """Values that replace missing ones; empty if none does (list)."""
+        """Values that replace missing values; empty if they are not replaced
+        (list)."""
         return [] if self.parameters is None else list(self.parameters.fill)
 
     def read(self, rows: Any) -> NDArray[Any]:
-        """Return rows as the data set has them, and missing ones filled."""
+        """Return rows of the data set, with missing values filled."""
         parameters = self.parameters
         mask = None if parameters is None else parameters.mask
         self._dataset.sources = (self.source,) if mask is None else (
@@ -83,7 +84,7 @@ class Column:
         batch, *masks = self._dataset.get_data(None, rows)
         if parameters is None:
             return batch
-        # Integers do not hold a mean.
+        # Integers are converted if the value that fills them is not whole.
         is_floating = batch.dtype.kind in 'iu' and any(
             isinstance(value, float) for value in parameters.fill)
         return parameters.fill_in(
@@ -98,7 +99,7 @@ class Column:
     def _stored(self) -> tuple[Any, tuple[int, ...]]:
         """Return the type and the shape of an example in the file.
 
-        Raises: ValueError if HDF5 has no type for it.
+        Raises: ValueError if HDF5 has no type for the examples.
         """
         known = self._dataset.known_types()[self.source]
         dtype: Any = known.dtype
@@ -130,7 +131,7 @@ class Column:
 
 
 def _has_utf8(text: str) -> bool:
-    """Return whether HDF5 stores a text: without zeros or half characters."""
+    """Return whether HDF5 can store a text: valid UTF-8 without zeros."""
     try:
         return b'\0' not in text.encode()
     except UnicodeEncodeError:
@@ -140,14 +141,15 @@ def _has_utf8(text: str) -> bool:
 def columns_of(dataset: SplitDataset, sources: Sequence[str],
                fill: str | None, train: NDArray[numpy.intp],
                ) -> dict[str, Column]:
-    """Return the columns of some sources, which have masks.
+    """Return the columns of some sources that have masks.
 
-    Missing values are filled, or a column of the mask is added if the type of
-    the source cannot mark them. Lists and times stay as they are.
+    Missing values are filled. Without `fill`, a column with the mask is added
+    if the type of the source cannot mark missing values. Lists and times stay
+    as they are.
 
     `fill`: how to fill missing values; see
         `add_fill_option`.
-    `train`: the rows that it is learnt of.
+    `train`: the rows from which the filling values are computed.
     """
     columns = {source: Column(dataset, source) for source in sources}
     have_gaps = _sources_with_gaps(dataset, [
@@ -172,7 +174,7 @@ def columns_of(dataset: SplitDataset, sources: Sequence[str],
 
 
 def _warn_of_rounding(column: Column, filled: Column) -> None:
-    """Warn if integers become floating numbers that do not hold them."""
+    """Warn if integers become floating numbers and lose digits."""
     if column.dtype.kind not in 'iu' or filled.dtype.kind != 'f':
         return
     for block in filled.blocks():
@@ -194,7 +196,7 @@ def filled_by(columns: Mapping[str, Column]) -> dict[str, list[Any]]:
 
 def read_with_mask(dataset: SplitDataset, source: str,
                    ) -> tuple[NDArray[Any], NDArray[numpy.bool_]]:
-    """Return all values of a source, and where they are missing."""
+    """Return all values of a source, and a mask of the missing ones."""
     dataset.sources = (source, f'{source}_mask')
     values, mask = dataset.get_data(None, slice(0, dataset.num_examples))
     return values, missing_in(values, mask)
@@ -202,7 +204,7 @@ def read_with_mask(dataset: SplitDataset, source: str,
 
 def _sources_with_gaps(dataset: SplitDataset,
                        sources: Sequence[str]) -> set[str]:
-    """Return the sources that lack values."""
+    """Return the sources that have missing values."""
     found: set[str] = set()
     for start in range(0, dataset.num_examples, ROWS_AT_ONCE):
         left = [source for source in sources if source not in found]

@@ -1,4 +1,4 @@
-"""One's own texts, as the tokens of a language model."""
+"""A user's own texts, as the tokens of a language model."""
 from __future__ import annotations
 
 import errno
@@ -37,7 +37,7 @@ __all__ = ['convert_tokens', 'fill_subparser']
 # Version of the layout of the file, and of the pieces.
 VERSION = 1
 LAYOUT_ATTRIBUTE = 'fuel_tokens'
-# Characters that are encoded at once, and whose tokens are one piece.
+# Characters that are encoded at once; their tokens are one piece.
 PIECE = 1 << 24
 
 Tokens = NDArray[numpy.unsignedinteger[Any]]
@@ -53,24 +53,25 @@ def convert_tokens(directory: Folder, output_directory: Folder,
                    seed: int = 1) -> tuple[str]:
     """Convert texts to the numbers of their tokens.
 
-    The file has a group for each split, with 'tokens', of uint16 or uint32,
-    all documents one after the other, and 'document_lengths', int64;
-    `fuel.load` opens it, with documents as runs. The tokenizer is the data
-    set 'tokenizer', as JSON. All cores encode. Whoever runs a conversion
-    again that was interrupted goes on where it stopped.
+    The file has a group for each split. The array 'tokens', of uint16 or
+    uint32, has the tokens of all documents, one document after the other;
+    'document_lengths', int64, has their lengths. `fuel.load` opens the file
+    with documents as runs. The data set 'tokenizer' holds the tokenizer in
+    JSON. All cores encode. An interrupted conversion resumes when it is run
+    again.
 
-    `files`: texts in UTF-8, or JSON lines (``.jsonl``, ``.ndjson``), which
-        have a document a line; both may be compressed (``.gz``).
-    `tokenizer`: a file that the library tokenizers saved, of JSON.
+    `files`: texts in UTF-8, or JSON lines (``.jsonl``, ``.ndjson``) with a
+        document in each line; both may be compressed (``.gz``).
+    `tokenizer`: a JSON file that the library tokenizers saved.
     `output_filename`: default: the name of the first file.
-    `documents`: {'file', 'paragraph', 'line'}; what is a document of a text
-        file. Paragraphs have empty lines between them. Default 'file'.
-    `field`: of JSON lines, the name of the text, such as 'meta/text' within
-        an object. Default 'text'.
+    `documents`: {'file', 'paragraph', 'line'}; the unit of a text file that
+        is a document. Empty lines separate paragraphs. Default 'file'.
+    `field`: the field of JSON lines that holds the text, such as 'meta/text'
+        in a nested object. Default 'text'.
     `end_token`: token that is put after each document, such as
         ``'<|endoftext|>'``. Default: none.
-    `hold_out`: splits to make of random documents, and their shares.
-    `seed`: seed of that choice. Default 1.
+    `hold_out`: splits of documents to draw at random, and their shares.
+    `seed`: seed of the random splits. Default 1.
     """
     if documents not in DOCUMENTS:
         raise ValueError(f'documents must be one of {DOCUMENTS}, got '
@@ -89,7 +90,7 @@ def convert_tokens(directory: Folder, output_directory: Folder,
                               in_bytes=True) as bar:
                 for place in pieces.complete(texts, encoder):
                     bar.update(texts.bytes_before(place))
-                # Empty ones at the end are in no piece.
+                # Empty documents at the end belong to no piece.
                 bar.update(texts.num_bytes)
             if not pieces.num_documents:
                 raise BadInputFile(paths[0], 'there is no document')
@@ -103,12 +104,12 @@ def convert_tokens(directory: Folder, output_directory: Folder,
 
 
 class Piece(NamedTuple):
-    """Documents that are encoded.
+    """Some encoded documents.
 
-    `lengths`: number of tokens of each.
-    `tokens`: the tokens of all, one after the other.
-    `num_empty`: number of those without text before the last.
-    `after`: the start of the next document.
+    `lengths`: number of tokens of each document.
+    `tokens`: the tokens of all documents, one after the other.
+    `num_empty`: number of documents without text that were passed over.
+    `after`: the place of the next document.
     """
 
     lengths: NDArray[numpy.int64]
@@ -134,7 +135,7 @@ class Encoder:
         except FileNotFoundError:
             raise
         except Exception as error:
-            # The library raises no class of its own.
+            # The library raises plain exceptions.
             raise BadInputFile(
                 path, f'it is not a file that tokenizers saved ({error}): '
                 f'Tokenizer.save(path) writes one') from error
@@ -159,13 +160,13 @@ class Encoder:
             self.end = [number]
 
     def identity(self) -> list[Any]:
-        """Return the identity of the tokeniser."""
+        """Return values that identify the tokenizer."""
         return [self._version, self.json, self.end]
 
     def encode(self, texts: list[str]) -> list[Tokens]:
         """Return the tokens of each text, on all cores."""
         try:
-            # Fast: without the places of the tokens in the text.
+            # The fast method does not find the places of tokens in the text.
             found = self._tokenizer.encode_batch_fast(
                 texts, add_special_tokens=False)
         except Exception as error:
@@ -175,8 +176,11 @@ class Encoder:
 
 
 class Pieces:
-    """The tokens of the documents so far. Each piece is some files of a folder
-    beside the output, which exists until the output does."""
+    """The pieces of a conversion: files with the tokens of documents.
+
+    They are in a folder next to the output, which is removed when the output
+    is complete.
+    """
 
     def __init__(self, directory: Folder, filename: str,
                  identity: list[Any]) -> None:
@@ -194,7 +198,7 @@ class Pieces:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other conversions from the output."""
+        """Lock the output against other conversions for a block."""
         if not os.path.isdir(self._parent):
             raise FileNotFoundError(
                 errno.ENOENT, os.strerror(errno.ENOENT), self._parent)
@@ -208,7 +212,7 @@ class Pieces:
             self._lock.remove()
 
     def complete(self, texts: Texts, encoder: Encoder) -> Iterator[Place]:
-        """Write the missing pieces; yield the place after each."""
+        """Write the missing pieces; yield the place after each piece."""
         try:
             os.makedirs(self._folder, 0o700)
         except FileExistsError:
@@ -237,8 +241,11 @@ class Pieces:
         self.num_empty += texts.num_empty
 
     def _check_owner(self) -> None:
-        """Refuse a folder of another user: its name can be guessed where all
-        users may write, such as in /tmp."""
+        """Refuse a folder of another user.
+
+        Another user may create a folder of that name where all users may
+        write, such as in /tmp.
+        """
         found = os.lstat(self._folder)
         if not stat.S_ISDIR(found.st_mode) or (sys.platform != 'win32' and (
                 found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH)):
@@ -255,7 +262,7 @@ class Pieces:
         self.num_documents += len(lengths)
 
     def _find(self, path: str) -> Piece | None:
-        """Return a piece that was written before; None if it is missing or
+        """Return a piece that an earlier run wrote; None if it is missing or
         damaged."""
         try:
             found = _load(path)
@@ -270,7 +277,8 @@ class Pieces:
         return map(_load, self.paths)
 
     def remove(self) -> None:
-        """Remove the pieces of this output, those of other tries too."""
+        """Remove the pieces of this output, including those of runs with
+        other arguments."""
         for name in os.listdir(self._parent):
             if name.startswith(self._begin):
                 shutil.rmtree(os.path.join(self._parent, name),
@@ -285,8 +293,8 @@ def _load(path: str) -> Piece:
 
 
 def _take(documents: Iterator[Document], characters: int) -> list[Document]:
-    """Return the next documents, at least `characters` long or the last
-    ones."""
+    """Return the next documents, of at least so many characters together,
+    unless fewer are left."""
     batch: list[Document] = []
     while characters > 0 and (document := next(documents, None)) is not None:
         batch.append(document)

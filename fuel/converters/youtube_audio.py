@@ -48,7 +48,7 @@ def _decode(path: str, channels: int,
     with scratch_folder('fuel-audio-') as folder:
         wav = os.path.join(folder, 'sound.wav')
         done = subprocess.run(  # noqa: S603 - a list, without a shell
-            # Not what a playlist in its place would lead to.
+            # Read local files only: a playlist could name addresses.
             [ffmpeg, '-y', '-protocol_whitelist', 'file', '-i',
              os.path.abspath(path), '-ac', str(channels),
              '-ar', str(sample), wav], check=False, stdin=subprocess.DEVNULL,
