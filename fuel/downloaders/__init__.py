@@ -1,9 +1,9 @@
 """Downloaders: from the network to raw files that converters read.
 
-`all_downloaders` is a tuple of pairs of a name and a function that fills the
-parser of ``fuel-download <name>`` and returns the download function. It has
-the data sets of ``registry.json``. A data set that needs more than a list of
-files has a module here.
+`all_downloaders` is a tuple of pairs of a name and a function. The function
+fills the parser of ``fuel-download <name>`` and returns the download function.
+The names are the data sets of ``registry.json``. A data set that needs more
+than a list of files has a module here.
 """
 from importlib import import_module
 from importlib.util import find_spec

@@ -29,16 +29,17 @@ __all__ = ['DownloadError', 'Downloader', 'Filler', 'NeedURLPrefix',
            'ensure_directory_exists', 'filename_from_url', 'filler_of',
            'progress_bar', 'raw_files', 'set_files']
 
-# Gets all arguments of its parser as keywords: `directory`, `clear`, ...
+# Takes all arguments of its parser as keywords: `directory`, `clear`, ...
 Downloader = Callable[..., None]
-# Characters that separate folders on any system: only the last part is kept.
+# Characters that separate folders on some system. Only the part after the last
+# of them is kept.
 SEPARATORS = re.compile(r'[/\\:]')
 UNPRINTABLE = re.compile(r'[\x00-\x1f\x7f]')
 
 
 def _get(url: str, *, stream: bool, headers: Mapping[str, str],
          timeout: tuple[float, float], hooks: Mapping[str, Any]) -> Reply:
-    # Looked up at each call, so that a test may put another in its place.
+    # Looked up at each call, so that a test may replace it.
     return requests.get(url, stream=stream, headers=headers, timeout=timeout,
                         hooks=hooks)
 
@@ -53,7 +54,7 @@ def progress_bar(name: str | None, maxval: object) -> AbstractContextManager[
     name : str
         Name of the file.
     maxval : int or None
-        Its length in bytes, if that is known.
+        Length of the file in bytes, if it is known.
 
     Returns
     -------
@@ -80,14 +81,14 @@ def filename_from_url(url: str, path: str | None = None, *,
     Returns
     -------
     str
-        The name in the Content-Disposition of the reply, else the last part
-        of the address. Never more than a name: whatever comes before a
-        slash, backslash or colon is dropped.
+        The name in the header Content-Disposition of the reply, else the last
+        part of the address. It is never a path: whatever precedes a slash,
+        backslash or colon is dropped.
 
     Raises
     ------
     DownloadError
-        If there is no answer for too long.
+        If the server does not answer in time.
     """
     try:
         reply = request(_get, url, HEADERS, options)
@@ -137,7 +138,7 @@ def download(url: str, file_handle: IO[bytes], chunk_size: int = BLOCK, *,
 
 
 def ensure_directory_exists(directory: str) -> None:
-    """Create a folder and those it is in, unless it exists.
+    """Create a folder and the folders that contain it, unless it exists.
 
     Parameters
     ----------
@@ -159,28 +160,30 @@ def default_downloader(directory: str, urls: Sequence[str | None],
                        options: Options = DEFAULT) -> None:
     """Download files, or delete them.
 
-    Each file is written under another name, resumed if an earlier run left a
-    piece of it, compared with what is known about it, and only then given
-    its name. Files known to be right already are left alone.
+    Each file is written under a temporary name. If an earlier run left a part
+    of the file, the download resumes. The file is renamed only after its size
+    and digest were checked, if they are known. Existing files with the right
+    digest are not downloaded again.
 
     Parameters
     ----------
     directory : str
-        The folder for the files. It is created if need be.
+        The folder for the files. It is created if it does not exist.
     urls : list of (str or None)
         The address of each file; None means `url_prefix` and its name.
     filenames : list of (str or None)
-        The name of each file; None means the one its server gives it.
-        Mirrors, length and digest of the files of built-in data sets are
-        known by name and address; those of others a `RawFile` in the place
-        of a name knows.
+        The name of each file; None means the name that the server gives it.
+        For the files of built-in data sets, mirrors, length and digest are
+        known. For other files, a `RawFile` in the place of a name states
+        them.
     url_prefix : str, optional
-        The start of the addresses of files that have none; or a folder that
-        has the files.
+        The start of the address of each file without an address; or a folder
+        that has the files.
     clear : bool, optional
         Delete the files instead. Default False.
     options : Options, optional
-        Mirror, timeouts, attempts, and whether to verify files instead.
+        Mirror, timeouts, attempts, and a function that checks files instead
+        of downloading them.
 
     Raises
     ------
@@ -189,7 +192,7 @@ def default_downloader(directory: str, urls: Sequence[str | None],
     ValueError
         If no name for a file can be found.
     DownloadError
-        If a file could not be downloaded. The others are there.
+        If a file could not be downloaded. The other files were downloaded.
     """
     if len(urls) != len(filenames):
         raise ValueError(f'expected as many file names as addresses, got '
@@ -212,7 +215,7 @@ def default_downloader(directory: str, urls: Sequence[str | None],
 def _job(url: str | None, name: str | None, prefix: str | None,
          options: Options) -> tuple[list[str], RawFile]:
     """Return the addresses of a file, in the order in which to try them, and
-    its known facts."""
+    the known facts about the file."""
     asked = url
     if url is None and name is not None and prefix is not None:
         asked = _join(prefix, name)
@@ -274,7 +277,7 @@ def _fetch_all(directory: str, jobs: Sequence[tuple[list[str], RawFile]],
 
 
 def _offline(problems: Sequence[OSError], directory: str) -> str | None:
-    """Return one message for several files if no host can be reached."""
+    """Return one message for several files whose hosts cannot be reached."""
     unreachable = [problem for problem in problems
                    if isinstance(problem, UnreachableError)]
     if len(unreachable) < 2 or len(unreachable) < len(problems):
@@ -294,7 +297,7 @@ def _offline(problems: Sequence[OSError], directory: str) -> str | None:
 
 
 def _one_bar(stack: ExitStack, name: str) -> BarMaker:
-    """Return a function that makes a bar once, for all attempts."""
+    """Return a function that makes one progress bar for all attempts."""
     bars: list[Bar] = []
 
     def make_bar(total: int | None) -> AbstractContextManager[Bar]:
@@ -317,7 +320,7 @@ def _fetch_at_once(one: Callable[..., OSError | None],
         try:
             return [future.result() for future in futures]
         except BaseException:
-            # Ctrl-C: the pool waits for its threads, so end them.
+            # After Ctrl-C the pool would wait for its threads, so end them.
             bar.cancel()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -332,18 +335,19 @@ def filler_of(dataset: str, *names: str, prefix: bool = False) -> Filler:
     dataset : str
         Name of a data set in the registry.
     *names : str
-        Names of its files, in the order wanted. Default: all.
-    prefix : bool, optional
+        Names of some of its files, in the order to download them. Default:
+        all.
+        prefix : bool, optional
         Add ``--url-prefix``, for files that only registered users get.
         Default False.
 
     Returns
     -------
     callable
-        It sets the files, and returns `default_downloader`.
+        It sets the files of the parser, and returns `default_downloader`.
     """
     def fill_subparser(subparser: ArgumentParser) -> Downloader:
-        """Set the files of the data set; return `default_downloader`."""
+        """Set the files of the data set, and return `default_downloader`."""
         set_files(subparser, dataset, *names)
         if prefix:
             subparser.add_argument(
@@ -375,8 +379,10 @@ def _name_from_path(url: str) -> str:
 
 
 def _join(prefix: str, name: str) -> str:
-    """Return the address of the file `name` below `prefix`, which is one of
-    addresses, or a folder on disk."""
+    """Return the address of the file `name` below `prefix`.
+
+    `prefix`: start of an address, or a folder on disk.
+    """
     if os.path.isdir(prefix):
         prefix = 'file:' + urllib.request.pathname2url(
             os.path.abspath(prefix))

@@ -7,8 +7,11 @@ class DownloadError(FuelError, OSError):
 
 
 class UnreachableError(DownloadError):
-    """None of the hosts of the file `name` can be connected to; `reasons` has
-    the error of each."""
+    """No host of a file can be reached.
+
+    `name`: name of the file.
+    `reasons`: the error of each host.
+    """
 
     def __init__(self, text: str, name: str, reasons: dict[str, str]) -> None:
         super().__init__(text)
@@ -21,19 +24,19 @@ class SourceError(FuelError):
 
 
 class TransientError(SourceError):
-    """One attempt failed; the next may not."""
+    """An attempt failed, and another one may succeed."""
 
 
 class EncodingError(TransientError):
-    """A body does not have the encoding that its server states."""
+    """The body of a reply lacks the encoding that the server states."""
 
 
 class SlowError(TransientError):
-    """Too few bytes came for too long."""
+    """A transfer was too slow for too long."""
 
 
 class WrongPieceError(TransientError):
-    """The piece on disk is not a part of the file."""
+    """The part on disk does not belong to the file."""
 
 
 class NoConnectionError(TransientError):

@@ -13,29 +13,31 @@ class Options:
     Attributes
     ----------
     mirror : str or None
-        A folder, or the start of an address, that takes the place of all
-        addresses of a file.
+        A folder, or the start of an address, that replaces all addresses of
+        a file.
     jobs : int
         Number of files that are downloaded at once.
     connect_timeout, read_timeout : float
         Seconds to wait for a connection, and for the next bytes.
     slow_rate, slow_seconds : float
-        An attempt ends without progress if it brings fewer bytes a second, on
-        average over `slow_seconds`, or if it takes longer than
-        `connect_timeout` and `slow_seconds` to begin.
+        An attempt ends, and counts as one without progress, if it brings
+        fewer than `slow_rate` bytes a second, on average over `slow_seconds`,
+        or if the reply takes longer than `connect_timeout` plus
+        `slow_seconds`.
     attempts : int
-        Number of attempts at an address without progress. An attempt makes
-        progress if it brings more of the file than any before.
+        Most attempts at an address without progress. An attempt makes
+        progress if it gets further in the file than all attempts before.
     backoff : float
-        Seconds to wait before the second attempt; doubled for each further.
+        Seconds to wait before the second attempt; doubled for each further
+        attempt.
     patience : float
-        Seconds to wait for another process that downloads the same file and
+        Seconds to wait while another process, which downloads the same file,
         makes no progress.
     sleep : callable
         Called with the seconds to wait.
     check : callable or None
-        Called with the path and the `RawFile` of each file in place of
-        downloading it.
+        Called with the path and the `RawFile` of each file instead of
+        downloading the file.
     """
 
     mirror: str | None = None

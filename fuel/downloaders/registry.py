@@ -1,14 +1,14 @@
 """Facts about raw files: addresses, sizes and digests.
 
-They are in ``registry.json``. For each data set:
+The facts are in ``registry.json``. For each data set it has:
 
 - ``title``, ``about`` (a line), ``kind`` (images, table, text or sound),
   ``terms`` (of use) and ``citation``;
 - ``class``, of the data, with its module in ``fuel.datasets``;
 - ``splits`` (how many examples each has), ``example`` (the shape of one) and
   ``classes`` (how many);
-- ``outputs``, the names of the converted files, and ``described``: which of
-  several files has these splits and this shape;
+- ``outputs``, the names of the converted files, and ``described``, the file to
+  which the splits and the shape belong if there are several files;
 - ``files``: the raw files, each with addresses in the order in which to try
   them, size in bytes, SHA-256 and MD5.
 
@@ -26,7 +26,7 @@ from typing import Any, Self
 @functools.lru_cache(maxsize=1)
 def registered() -> dict[str, Any]:
     """Return the registry: the facts about each data set, by its name."""
-    # It imports much, which a pipeline does not need.
+    # Imported here: it imports modules that a pipeline does not need.
     from importlib import resources
     text = resources.files('fuel.downloaders').joinpath(
         'registry.json').read_text(encoding='utf8')
@@ -46,7 +46,7 @@ def dataset_facts(dataset: str) -> Mapping[str, Any]:
 
 
 class RawFile(str):
-    """The name of a raw file, which knows where the file comes from.
+    """The name of a raw file, with the known facts about the file.
 
     It is an ordinary string wherever only the name counts.
 
@@ -84,8 +84,8 @@ class RawFile(str):
         return bool(self.sha256 or self.md5)
 
     def problem(self, path: str) -> str | None:
-        """Compare a file on disk with its known size and digests; return the
-        problem, if any."""
+        """Compare a file on disk with its known size and digests; return a
+        text about the first difference, or None."""
         size = os.path.getsize(path)
         if self.size is not None and size != self.size:
             return f'expected {self.size} bytes, got {size}'
@@ -96,7 +96,7 @@ class RawFile(str):
             digest = digest_of(path, algorithm)
             if digest != expected:
                 return f'expected {algorithm} {expected}, got {digest}'
-            break  # a right SHA-256 says all that an MD5 could
+            break  # an MD5 adds nothing to a right SHA-256
         return None
 
 
@@ -130,8 +130,10 @@ def raw_files(dataset: str, *names: str) -> list[RawFile]:
 
 
 def owner_of(name: str, path: str) -> str | None:
-    """Return the data set whose raw file `name` is the file on disk, if any.
-    Only files of equal size are read."""
+    """Return the data set whose raw file `name` the file on disk is, or None.
+
+    The file is read only if its size is that of such a raw file.
+    """
     for dataset in dataset_names():
         for known in raw_files(dataset):
             if (name == known and known.verifiable and known.size is not None
@@ -141,8 +143,10 @@ def owner_of(name: str, path: str) -> str | None:
 
 
 def known_file(name: str, url: str | None) -> RawFile:
-    """Return the known file of a name and address; a file without a public
-    address is known by its name alone."""
+    """Return the raw file in the registry with a name and an address.
+
+    A file without a public address is found by its name alone.
+    """
     if isinstance(name, RawFile):
         return name
     for dataset in dataset_names():

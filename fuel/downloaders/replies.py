@@ -24,11 +24,11 @@ from fuel.version import version
 BLOCK = 1 << 18
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 HEADERS = {'User-Agent': f'fuel/{version}',
-           # The length and the place in a file count bytes of the file.
+           # Not compressed: lengths and places count bytes of the file.
            'Accept-Encoding': 'identity'}
-# Protocol and host of the servers whose page is confirmed: Google Drive asks
-# before it sends files of more than 100 MB, in which it cannot look for
-# viruses. The answer goes to these hosts only.
+# Protocol and host of servers that ask for a confirmation: Google Drive does
+# before it sends files of more than 100 MB, which it cannot scan for viruses.
+# The confirmation is sent to these hosts only.
 HOSTS = {('https', 'drive.google.com'),
          ('https', 'drive.usercontent.google.com')}
 FORM = 'download-form'
@@ -64,10 +64,10 @@ class Get(Protocol):
 class Remainder:
     """The rest of a file, from byte `start` on.
 
-    `start` is less than asked for if the server cannot answer from there.
-    `total` is the length of the whole file, if known, `encoded` says that the
-    server packed the bytes for the transfer, and `validator` is how the server
-    names this state of the file.
+    `start` is 0 if the server cannot send the file from the byte asked for.
+    `total` is the length of the whole file, or None if it is not known.
+    `encoded` says whether the server compressed the bytes for the transfer.
+    `validator` is the server's identifier of this state of the file.
     """
 
     start: int
@@ -79,8 +79,10 @@ class Remainder:
 
 def request(get: Get, url: str, headers: Mapping[str, str],
             options: Options) -> Reply:
-    """Return a reply, once its headers have come; raise `SlowError` if that
-    takes too long, although bytes keep coming."""
+    """Return a reply as soon as its headers have arrived.
+
+    Raises: SlowError if this takes too long, even if bytes keep arriving.
+    """
     def sound(address: str) -> Reply:
         reply = get(address, stream=True, headers=headers, timeout=(
             options.connect_timeout, options.read_timeout),
@@ -105,7 +107,7 @@ def request(get: Get, url: str, headers: Mapping[str, str],
 
 
 def _spare_body(reply: Response, **kwargs: object) -> None:
-    """Close a redirecting reply without reading its body into memory."""
+    """Close a reply that redirects, without reading its body into memory."""
     if reply.is_redirect:
         reply.close()
 
@@ -117,8 +119,8 @@ def close(reply: object) -> None:
 
 
 def content_length(headers: Mapping[str, str]) -> int | None:
-    """Return the length of a body, None if it is not said, or is that of
-    the packed form of it."""
+    """Return the length of a body; None if it is not stated, or if the body is
+    compressed."""
     if _is_encoded(headers):
         return None
     try:
@@ -133,11 +135,14 @@ def ask(get: Get, url: str, start: int, options: Options,
         ) -> Iterator[Remainder]:
     """Ask for a file from byte `start` on.
 
-    A URL that begins with ``file:`` is read from disk. `unpack` undoes an
-    encoding that the server says it applied; some say so of files which are
-    meant to be packed. `validator` names the state of the file that the bytes
-    before `start` belong to: if it is another now, the answer begins at 0.
-    Raises `TransientError` if it makes sense to ask again, else `SourceError`.
+    A URL that begins with ``file:`` is read from disk.
+
+    `unpack`: whether to decompress a body that the server says it compressed.
+        Some servers say so of files that are themselves compressed.
+    `validator`: identifier of the state of the file to which the bytes before
+        `start` belong. If the state has changed, the answer begins at 0.
+
+    Raises: TransientError if another attempt may succeed, else SourceError.
     """
     if url.startswith('file:'):
         with _read_local(url, start) as answer:
@@ -177,9 +182,9 @@ def ask(get: Get, url: str, start: int, options: Options,
 
 
 def _abort(reply: Reply) -> None:
-    """End all waits for more of a reply, in any thread."""
+    """End all waits for more bytes of a reply, in all threads."""
     if isinstance(reply, Response):
-        # All has come, or an old urllib3 cannot.
+        # The body is complete, or an old urllib3 lacks the method.
         with suppress(AttributeError, OSError, RuntimeError, ValueError):
             reply.raw.shutdown()
 
@@ -209,9 +214,9 @@ def _raise_status(error: exceptions.HTTPError, start: int) -> None:
 def _chunks(reply: Reply, unpack: bool) -> Iterator[bytes]:
     """Iterate over the bytes of a body as they arrive.
 
-    What `iter_content` has gathered of a block is lost if the transfer
-    breaks off, and nobody sees how much that is meanwhile, so a real reply
-    is read more directly.
+    `iter_content` gathers a block: if the transfer breaks off, a part of it is
+    lost, and the progress within a block is not seen. So a real reply is read
+    more directly.
     """
     if not isinstance(reply, Response) or not hasattr(reply.raw, 'read1'):
         return reply.iter_content(BLOCK)
@@ -224,7 +229,7 @@ def _is_encoded(headers: Mapping[str, str]) -> bool:
 
 
 def _place(reply: Reply, start: int, unpack: bool) -> Remainder:
-    """Find out which part of the file a reply holds."""
+    """Return the part of the file that a reply has, by its headers."""
     headers = reply.headers
     encoded = _is_encoded(headers)
     chunks = _chunks(reply, unpack)
@@ -283,8 +288,10 @@ class _Form(HTMLParser):
 
 
 def confirmed_address(reply: Reply) -> str | None:
-    """Return the address behind a page that asks for a confirmation, None
-    for any other reply, which is not read."""
+    """Return the address to which a page that asks for a confirmation leads.
+
+    None for any other reply; its body is not read.
+    """
     if not _is_asker(getattr(reply, 'url', None)) or (
             'text/html' not in reply.headers.get('Content-Type', '')):
         return None
@@ -305,12 +312,14 @@ def _is_asker(url: object) -> bool:
 
 def within(seconds: float, work: Callable[[], T],
            drop: Callable[[T], object]) -> T:
-    """Run `work` in a thread and return its result; raise `SlowError` after
-    some seconds, and give a late result to `drop`."""
+    """Run `work` in a thread and return its result.
+
+    Raises: SlowError after some seconds. A late result goes to `drop`.
+    """
     future: Future[T] = Future()
 
     def run() -> None:
-        with suppress(InvalidStateError):  # nobody waits any more
+        with suppress(InvalidStateError):  # the caller waits no more
             try:
                 result = work()
             except BaseException as error:  # noqa: BLE001 - raised over there
@@ -321,7 +330,7 @@ def within(seconds: float, work: Callable[[], T],
             except InvalidStateError:
                 drop(result)
 
-    # It may wait for as long as the server likes, but keeps nobody.
+    # The thread may wait long for the server, but does not keep the process.
     threading.Thread(target=run, daemon=True).start()
     try:
         return future.result(seconds)
@@ -336,9 +345,13 @@ def within(seconds: float, work: Callable[[], T],
 
 def watched(chunks: Iterator[bytes], seconds: float, rate: float,
             abort: Callable[[], object]) -> Generator[bytes, None, None]:
-    """Iterate over the bytes of a transfer; raise `SlowError` if fewer than
-    `rate` bytes a second come, on average over `seconds`. `abort` makes a read
-    that waits for bytes return, or fail."""
+    """Iterate over the bytes of a transfer.
+
+    `abort`: makes a read that waits for bytes return or fail.
+
+    Raises: SlowError if fewer than `rate` bytes a second arrive, on average
+        over `seconds`.
+    """
     watch = _Watch(seconds, rate, abort)
     try:
         for chunk in chunks:
@@ -346,14 +359,14 @@ def watched(chunks: Iterator[bytes], seconds: float, rate: float,
             yield chunk
         watch.note(0)
     except Exception:
-        watch.note(0)  # what it was aborted for, not how that looks
+        watch.note(0)  # raise the reason of the abort, not its effect
         raise
     finally:
         watch.end()
 
 
 class _Watch:
-    """Counts from a thread how many bytes have come."""
+    """Checks from a thread whether enough bytes have arrived."""
 
     def __init__(self, seconds: float, rate: float,
                  abort: Callable[[], object]) -> None:
@@ -370,7 +383,8 @@ class _Watch:
         while not self._ended.wait(self._seconds):
             came = self._bytes - before
             if came < self._rate * self._seconds:
-                # First, so that nothing is kept of what the read returns.
+                # Set before the abort: bytes that the read still returns must
+                # be refused.
                 self._problem = (f'only {came} bytes came in '
                                  f'{self._seconds:.0f} seconds')
                 self._abort()
@@ -378,7 +392,8 @@ class _Watch:
             before += came
 
     def note(self, size: int) -> None:
-        """Count bytes that came; raise `SlowError` if they were too few."""
+        """Count bytes that have arrived; raise `SlowError` if the thread found
+        too few."""
         if self._problem is not None:
             raise SlowError(self._problem)
         self._bytes += size

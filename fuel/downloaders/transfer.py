@@ -29,18 +29,20 @@ log = logging.getLogger(__name__)
 
 PAGES = (b'<!doctype html', b'<html')
 PAGE_START = 512
-# Seconds between looks at whether another process has finished.
+# Seconds between checks whether another process has finished.
 LOCK_INTERVAL = .1
-# White space, and what Windows puts before a text.
+# White space, and the byte order mark that Windows puts before a text.
 BLANK = b' \t\r\n\xef\xbb\xbf'
 BarMaker = Callable[[int | None], AbstractContextManager[Bar]]
 
 
 def fetch(get: Get, sources: Sequence[str], known: RawFile,
           directory: str, options: Options, make_bar: BarMaker) -> None:
-    """Download a file, unless it exists and is known to be right; raise
-    `DownloadError` if no address has it, which leaves the old file
-    untouched."""
+    """Download a file, unless it exists and has the right digest.
+
+    Raises: DownloadError if it cannot be downloaded from any address; an old
+        file is then unchanged.
+    """
     target = os.path.join(directory, known)
     if _is_right(target, known):
         return
@@ -48,7 +50,7 @@ def fetch(get: Get, sources: Sequence[str], known: RawFile,
     reasons: list[str] = []
     unreachable: dict[str, str] = {}
     with locked_part(target + '.part', known, options) as part:
-        # Another process may have got it while this one waited.
+        # Another process may have downloaded it while this one waited.
         if _is_right(target, known):
             part.truncate(0)
             return
@@ -91,7 +93,7 @@ def _is_right(path: str, known: RawFile) -> bool:
 
 
 def _spare_namesake(path: str, known: RawFile) -> None:
-    """Do not replace the file of that name of another data set."""
+    """Raise an error if a file of another data set has the same path."""
     if known.verifiable and os.path.isfile(path):
         owner = owner_of(known, path)
         if owner is not None:
@@ -103,7 +105,7 @@ def _spare_namesake(path: str, known: RawFile) -> None:
 @contextmanager
 def locked_part(path: str, name: str, options: Options
                 ) -> Iterator[IO[bytes]]:
-    """Open an unfinished file, which no other process writes meanwhile."""
+    """Open an unfinished file for a block, locked against other processes."""
     while True:
         part = open(path, 'a+b')  # noqa: SIM115
         try:
@@ -127,7 +129,10 @@ def locked_part(path: str, name: str, options: Options
 
 
 def _lock(part: IO[bytes], name: str, options: Options) -> None:
-    """Lock an unfinished file; log that another process has the lock."""
+    """Lock an unfinished file; log it if another process has the lock.
+
+    Raises: DownloadError if the other process makes no progress.
+    """
     size, since = -1, time.monotonic()
     while True:
         try:
@@ -148,7 +153,7 @@ def _lock(part: IO[bytes], name: str, options: Options) -> None:
 
 
 def _forget_empty(part: IO[bytes]) -> None:
-    """Remove an unfinished file that nothing was written to."""
+    """Remove an unfinished file if it is empty."""
     with suppress(OSError):  # a full disk is reported elsewhere
         part.flush()
     if _size(part):
@@ -173,7 +178,7 @@ def _finish(part: IO[bytes], target: str) -> None:
         part.close()  # type: ignore[unreachable, unused-ignore]
         os.replace(part.name, target)
     else:
-        # Others wait for the lock, and see that the file is another now.
+        # Processes that wait for the lock see that the path was renamed.
         os.replace(part.name, target)
         part.close()
     flush_folder(os.path.dirname(target) or os.curdir)
@@ -185,7 +190,8 @@ def _size(part: IO[bytes]) -> int:
 
 def _fill(get: Get, source: str, part: IO[bytes],
           known: RawFile, options: Options, make_bar: BarMaker) -> None:
-    """Fill an unfinished file from one address, in bounded attempts."""
+    """Fill an unfinished file from one address, in a limited number of
+    attempts."""
     archive, _, member = source.partition('#')
     if member:
         _fill_from_zip(get, archive, member, part, known, options, make_bar)
@@ -234,13 +240,15 @@ def _fill(get: Get, source: str, part: IO[bytes],
 def _fill_from_zip(get: Get, source: str, member: str, part: IO[bytes],
                    known: RawFile, options: Options, make_bar: BarMaker
                    ) -> None:
-    """Fill an unfinished file with a member of an archive, where the file
-    itself is no longer distributed."""
+    """Fill an unfinished file with a member of an archive.
+
+    This is for a file that is no longer distributed by itself.
+    """
     if known.size is None or not known.verifiable:
         raise SourceError('no digest or size shows the right member of the '
                           'archive')
     path = f'{part.name}.zip'
-    # Whoever owns the unfinished file owns the archive beside it.
+    # The lock of the unfinished file covers the archive next to it too.
     with open(path, 'a+b') as packed:
         try:
             _fill(get, source, packed, RawFile(os.path.basename(path)),
@@ -267,7 +275,7 @@ def _fill_from_zip(get: Get, source: str, member: str, part: IO[bytes],
 def _attempt(get: Get, source: str, part: IO[bytes],
              known: RawFile, options: Options, make_bar: BarMaker,
              unpack: bool) -> bool:
-    """Append the missing bytes; return whether they came in packed form."""
+    """Append the missing bytes; return whether the server compressed them."""
     metadata = PartialMetadata(part, known)
     if not metadata.allows_resume(source) or (
             known.size is not None and _size(part) > known.size):
@@ -328,9 +336,13 @@ def _copy(answer: Remainder, part: IO[bytes], known: RawFile,
 
 
 def _is_stored_page(part: IO[bytes], known: RawFile, resumed: bool) -> bool:
-    """Return whether the partial file is a web page: the first bytes may have
-    come one by one. A page is deleted, and refused unless it was there before
-    this attempt."""
+    """Return whether the partial file is a web page, which is then deleted.
+
+    The first bytes may have arrived one by one, so the file is checked too.
+
+    `resumed`: whether an earlier attempt wrote a part of the file; if not, a
+        page raises SourceError.
+    """
     part.seek(0)
     try:
         _refuse_page(part.read(PAGE_START), known)
@@ -354,12 +366,13 @@ def metadata_path(part: str) -> str:
 
 
 class PartialMetadata:
-    """Address, length and validator of an unfinished file, in a file beside
-    it; none if a digest of the file is known.
+    """Address, length and validator of an unfinished file, in a file next to
+    it. They are not recorded if a digest of the file is known.
 
-    Such a file may be put together from any addresses, since it is verified
-    at the end. Of any other, two pieces must come from one address, and its
-    server must have said by a validator that the file has not changed.
+    A file with a known digest may be joined from parts of several addresses,
+    since it is verified at the end. The parts of another file must come from
+    one address, and a validator of the server must show that the file has not
+    changed.
     """
 
     def __init__(self, part: IO[bytes], known: RawFile) -> None:
@@ -374,17 +387,18 @@ class PartialMetadata:
 
     @property
     def validator(self) -> str | None:
-        """The server's identifier of this state of the file, if any (str)."""
+        """The server's identifier of this state of the file (str), or None."""
         found = self._facts.get('validator')
         return found if isinstance(found, str) else None
 
     def allows_resume(self, source: str) -> bool:
-        """Return whether the piece may be continued from an address."""
+        """Return whether the download may resume from an address."""
         return self._verifiable or (
             self.validator is not None and self._facts.get('source') == source)
 
     def record(self, source: str, answer: Remainder) -> None:
-        """Record where a piece begins; check one that is continued."""
+        """Record the facts about a download that begins; check a download that
+        resumes."""
         if self._verifiable:
             return
         if answer.start and self._facts.get('total') not in (

@@ -15,8 +15,8 @@ def download(directory: str, youtube_id: str, clear: bool = False) -> None:
     Parameters
     ----------
     directory : str
-        The folder for the file, which is named ``<youtube_id>.m4a``
-        whatever is in it.
+        The folder for the file. The file is named ``<youtube_id>.m4a``,
+        whatever its format.
     youtube_id : str
         The video's identifier, the end of its address.
     clear : bool, optional
@@ -45,7 +45,7 @@ def download(directory: str, youtube_id: str, clear: bool = False) -> None:
     except ImportError as error:
         raise DownloadError('the sound of a video is downloaded with yt-dlp: '
                             'pip install yt-dlp') from error
-    # It resumes and renames by itself. Names are never the site's.
+    # yt-dlp resumes and renames files. No name comes from the site.
     template = path.replace('%', '%%')
     settings = {'format': 'bestaudio', 'outtmpl': {'default': template},
                 'noplaylist': True, 'quiet': True}
