@@ -1,4 +1,4 @@
-"""Layouts of other people's files, recognised by what files say."""
+"""Layouts of other programs' files, recognised by their contents."""
 from fuel.layouts.call import Call as Call
 from fuel.layouts.call import LeftOutSources as LeftOutSources
 from fuel.layouts.seen import Seen as Seen

@@ -1,5 +1,5 @@
-"""Recognise cells and brains: AnnData's ``.h5ad``, of all versions, and
-recordings of brains, NWB and torch_brain."""
+"""Recognise cells (``.h5ad`` of all versions of AnnData) and recordings of
+brains (NWB and torch_brain)."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
@@ -23,8 +23,8 @@ TORCH_BRAIN_SERIES = ('IrregularTimeSeries', 'RegularTimeSeries')
 
 
 def recognise_anndata(seen: Seen) -> Call | None:
-    """Recognise the attribute of the root, or before it was there tables of
-    cells and genes."""
+    """Recognise the attribute of the root; in old files, the tables of cells
+    and genes."""
     file = seen.files[0]
     if file.text('encoding-type') != 'anndata' and not all(
             _is_table(file, path) for path in ('obs', 'var')):
@@ -33,7 +33,7 @@ def recognise_anndata(seen: Seen) -> Call | None:
     chosen = tuple(columns)
     left_out = [name for name in file.texts('column-order', 'obs') if not any(
         f'{path}/'.startswith(f'obs/{name}/') for path in chosen)]
-    # Others of the file, which are only read if they are chosen.
+    # Further columns of the file, which are read only if they are chosen.
     columns |= _index(file)
     columns |= _matrices(file, [
         *[f'layers/{name}' for name in file.names('layers')],
@@ -50,7 +50,7 @@ def recognise_anndata(seen: Seen) -> Call | None:
 
 def _notes(columns: Collection[str], left_out: Sequence[str],
            ) -> Iterator[str]:
-    """Yield notes on data that a user may expect, and that no source has."""
+    """Yield notes on data that a user may expect but no source has."""
     if 'X' not in columns:
         others = [path for path in columns
                   if path.startswith(('layers/', 'raw'))]
@@ -64,15 +64,15 @@ def _notes(columns: Collection[str], left_out: Sequence[str],
 
 
 def _is_table(file: SeenFile, path: str) -> bool:
-    """Return whether there is a table, as files without an attribute of the
-    root have them."""
+    """Return whether there is a table in the form of files without an
+    attribute of the root."""
     array = file.array(path)
     return (file.text('encoding-type', path) == 'dataframe'
             or (array is not None and array.dtype.names is not None))
 
 
 def _matrices(file: SeenFile, paths: list[str]) -> dict[str, FileColumn]:
-    """Return columns of matrices, dense or sparse."""
+    """Return the columns of dense and sparse matrices."""
     return {path: CSR(path) if file.is_group(path) else Rows(path)
             for path in paths
             if file.is_group(path) or file.array(path) is not None}
@@ -167,10 +167,10 @@ def _genes(file: SeenFile) -> numpy.ndarray:
 
 
 def recognise_nwb(seen: Seen) -> Sequence[Call] | None:
-    """Recognise the version of the format; a sample is an example, or, in a
-    file of spikes alone, a unit.
+    """Recognise the version of the format.
 
-    Series of several clocks have a call each.
+    An example is a sample; in a file of spikes alone, it is a unit. Series of
+    several clocks have one call for each clock.
     """
     file = seen.files[0]
     if file.attribute('nwb_version') is None:
@@ -195,8 +195,11 @@ def _is_series(file: SeenFile, group: str) -> bool:
 
 
 def recognise_torch_brain(seen: Seen) -> Sequence[Call] | None:
-    """Recognise a torch_brain file by its root and its groups; a sample is an
-    example. Series of several clocks have a call each."""
+    """Recognise a torch_brain file by its root and its groups.
+
+    An example is a sample. Series of several clocks have one call for each
+    clock.
+    """
     file = seen.files[0]
     if file.text('object') != 'Data':
         return None
@@ -206,7 +209,7 @@ def recognise_torch_brain(seen: Seen) -> Sequence[Call] | None:
         group, _, name = array.path.rpartition('/')
         if file.text('object', group or '/') in TORCH_BRAIN_SERIES and (
                 name != 'timestamp_indices_1s'):
-            # Those of a series belong together, whatever their lengths.
+            # The arrays of a series belong together, whatever their lengths.
             count = counts.setdefault(group, array.shape[0])
             columns.setdefault(count, {})[array.path] = Rows(array.path)
     return calls_by_length(columns)

@@ -1,5 +1,5 @@
-"""The call that opens files which have a layout, and its columns: of all
-arrays that have one length."""
+"""The call that opens files of a layout, and columns of all arrays of one
+length."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,14 +20,15 @@ class LeftOutSources(str):
     """A note on the sources that a layout leaves out, such as ``'left out,
     since they do not have 12 rows: ...'``.
 
-    Whoever asks for it as a source gets an error with this text.
+    Asking for one of these sources is an error with this text.
 
     Parameters
     ----------
     text : str
         The note.
     sources : sequence of str, optional
-        The names that are left out, also those that the text does not list.
+        The names of all sources that are left out; the text may list only
+        some of them.
     """
 
     sources: tuple[str, ...]
@@ -54,23 +55,25 @@ class Call:
     parts, runs, splits, sources, missing : optional
         Arguments of :class:`~fuel.datasets.HDF5Dataset`.
     are_runs : bool, optional
-        Whether a whole run is an example, as :class:`~fuel.datasets.Runs`
-        has it. Defaults to False.
+        Whether each example is a whole run, as in
+        :class:`~fuel.datasets.Runs`. Defaults to False.
     independent_rows : str, optional
-        Advice on windows in time, if rows are independent, such as cells:
-        `Windows` warns with it. Defaults to '': rows may be steps.
+        Advice for a warning of `Windows`, if rows are independent, such as
+        cells, so that windows join unrelated rows. Defaults to '': rows may
+        be steps.
     notes : tuple of str, optional
         Facts about the files that a user should know. A note on sources that
         are left out is a :class:`~fuel.layouts.LeftOutSources`.
     split : str, optional
-        The split that all rows of the columns belong to, where other
-        columns hold other splits. Defaults to '': none.
+        The split that all rows of the columns belong to, if other columns
+        hold other splits. Defaults to '': none.
     stated : tuple of str, optional
-        The attribute of each part that states how many rows it has, and an
-        array of so many, such as ``('num_samples', 'actions')``. Another
-        number is an error when the files are opened. Defaults to (): none.
+        The attribute of each part that states its number of rows, and an
+        array with as many rows, such as ``('num_samples', 'actions')``. If
+        the numbers differ, opening the files is an error. Defaults to ():
+        none.
     files : str or list of str, optional
-        Filled in by Fuel.
+        The files. Fuel sets them.
     """
 
     columns: Mapping[str, FileColumn]
@@ -100,14 +103,14 @@ class Call:
         Parameters
         ----------
         **kwargs
-            Further arguments of :class:`~fuel.datasets.HDF5Dataset`, or
-            others in the place of those of the call. Among `columns`, the
-            name of a source is its column.
+            Arguments of :class:`~fuel.datasets.HDF5Dataset`, which add to the
+            arguments of the call or replace them. In `columns`, the name of a
+            source of the call stands for its column.
         """
         arguments = {**self.arguments(), **kwargs}
         columns = arguments.pop('columns', None)
         if columns is not None and 'sources' not in kwargs:
-            # Those are of the columns of the call.
+            # The sources of the call belong to its own columns.
             arguments.pop('sources', None)
         dataset = HDF5Dataset(
             self.files, dict(self.columns) if columns is None
@@ -118,9 +121,9 @@ class Call:
         return Runs(dataset) if self.are_runs else dataset
 
     def _check_stated(self, dataset: HDF5Dataset) -> None:
-        """Refuse parts that state other numbers of rows than they have."""
+        """Refuse parts that state another number of rows than they have."""
         columns = [dataset.columns[source] for source in dataset.sources]
-        # Others, of the user, may leave out rows.
+        # Other columns, passed by the user, may leave out rows.
         own = [column for column in columns
                if column in self.columns.values()]
         if not own or not self.stated:
@@ -135,11 +138,12 @@ class Call:
             raise
 
     def _named(self, columns: Columns) -> Columns:
-        """Return columns by source, those of the call for their names."""
+        """Return columns by source; names of the call's sources become their
+        columns."""
         given = named_columns(columns)
         named = {source: self.columns.get(column, column) if isinstance(
             column, str) else column for source, column in given}
-        # Lists are read where a name that is there twice is refused.
+        # HDF5Dataset refuses a list that has a name twice.
         return named if len(named) == len(given) else [
             column for _, column in given]
 
@@ -153,14 +157,14 @@ class Call:
         return f'Runs({call})' if self.are_runs else call
 
 
-# Of what is left out, how many a note names.
+# Most arrays that a note names.
 SHOWN = 10
 
 
 class Place(NamedTuple):
     """A place at which examples are counted: a file, or a group in it.
 
-    `rows`: their number.
+    `rows`: number of the examples.
     """
 
     file: SeenFile
@@ -172,13 +176,16 @@ def columns_of_length(places: Sequence[Place], besides: Sequence[str] = (),
                       always: Sequence[str] = (),
                       ) -> tuple[dict[str, FileColumn],
                                  tuple[LeftOutSources, ...]]:
-    """Return a column for each array that has a row for each example in one
-    of several places, such as the first and the last part; and a note of the
-    others. What one of them lacks is an error when it is opened.
+    """Return a column for each array that has a row for each example, and a
+    note on the other arrays.
 
-    `besides`: paths that are not sources, nor is what lies below them.
-    `always`: paths that are sources, and what is below them: another number
-        of rows is an error when they are opened.
+    An array is included if it has these rows in one of several places, such as
+    the first and the last part. If another place lacks the array, opening the
+    files is an error.
+
+    `besides`: paths that are not sources, nor are the arrays below them.
+    `always`: paths of arrays, or groups of arrays, that are always included:
+        if their rows differ in number, opening the files is an error.
     """
     hidden, known = [tuple([f'{path}/' for path in paths])
                      for paths in (besides, always)]
@@ -199,7 +206,7 @@ def columns_of_length(places: Sequence[Place], besides: Sequence[str] = (),
 
 def ragged_columns(seen: Seen, paths: Iterable[str]) -> dict[str, FileColumn]:
     """Return columns of the arrays whose rows differ in shape between files,
-    such as arrays padded to the widest of each file."""
+    such as arrays padded to the longest row of each file."""
     return {path: Rows(path, ragged=True) for path in paths
             if len({file.row_shape(path) for file in seen.files}) > 1}
 
@@ -212,8 +219,8 @@ def places_of_files(seen: Seen, counting: str) -> list[Place]:
 
 def note_of(arrays: Sequence[Array], reason: str,
             ) -> tuple[LeftOutSources, ...]:
-    """Return a note on the arrays that are left out, none if there are
-    none."""
+    """Return a tuple of a note on the arrays that are left out; an empty tuple
+    without such arrays."""
     if not arrays:
         return ()
     shown = ', '.join(f'{array.path!r} {array.shape}'
@@ -225,5 +232,6 @@ def note_of(arrays: Sequence[Array], reason: str,
 
 def calls_by_length(columns: Mapping[int, Mapping[str, FileColumn]],
                     ) -> list[Call] | None:
-    """Return a call for the columns of each length, None without any."""
+    """Return a call for the columns of each length; None if there are no
+    columns."""
     return [Call(columns[length]) for length in sorted(columns)] or None

@@ -1,5 +1,5 @@
-"""Tell the format of files: of binary ones by their first bytes, of text by
-its name."""
+"""Find the format of files: of binary files by their first bytes, of text
+files by their extension."""
 from __future__ import annotations
 
 import os
@@ -12,24 +12,25 @@ from fuel.remote.urls import file_name
 from fuel.storage.file_bytes import raw_file_at
 
 HDF5_SIGNATURE = b'\x89HDF\r\n\x1a\n'
-# After what a program has put before a file: 512 bytes, 1024 and so on.
+# Places where an HDF5 file may begin: a program may have put a block of 512,
+# 1024 and so on bytes before it.
 USER_BLOCKS = [0, *[512 << number for number in range(8)]]
 SIGNATURES = {b'\x93NUMPY': 'npy', b'PAR1': 'parquet', b'ARROW1': 'arrow'}
 # First bytes of a message of an Arrow stream; its length follows.
 ARROW_MESSAGE = b'\xff\xff\xff\xff'
 ZIP_SIGNATURE = b'PK\x03\x04'
-# Each of these is in the folder of a Zarr array or group.
+# The folder of a Zarr array or group contains one of these files.
 ZARR_FILES = ('zarr.json', '.zarray', '.zgroup')
-# By the end of the name, for which text has nothing else.
+# Formats by extension, since text has no signature.
 TABLES_OF_TEXT = {'.csv': 'csv', '.tsv': 'tsv', '.jsonl': 'jsonl',
                   '.ndjson': 'jsonl'}
 TEXTS = {**TABLES_OF_TEXT, '.txt': 'text'}
-# Endings of files with data in a folder.
+# Extensions of the data files in a folder.
 HDF5_ENDINGS = ('.hdf5', '.hdf', '.h5', '.h5ad', '.he5', '.mat', '.nc',
                 '.nc4', '.nwb')
 TABLES_OF_ARROW = ('.arrow', '.feather', '.parquet')
 DATA_ENDINGS = (*HDF5_ENDINGS, *TABLES_OF_ARROW, '.npy', '.npz')
-# Others that people try, and what reads them.
+# Advice on other formats that users try, by extension.
 ADVICE = {
     '.json': 'a file with an object in each line is read by JSONLDataset, '
              'one with a single document by json.load, and its arrays by '
@@ -64,7 +65,7 @@ def format_of(path: str) -> str:
     """Return the format of a file: 'hdf5', 'npy', 'npz', 'parquet', 'arrow',
     'zarr', 'csv', 'tsv', 'jsonl' or 'text'.
 
-    Raises: ValueError if it is none of these.
+    Raises: ValueError if it has another format.
     """
     if not isinstance(path, RemotePath) and os.path.isdir(path):
         if is_zarr(path):
@@ -77,7 +78,7 @@ def format_of(path: str) -> str:
     except TimeoutError:
         raise
     except (OSError, ValueError):
-        # A server may answer anything for a folder.
+        # For a folder, a server may answer with any error.
         if isinstance(path, RemotePath) and os.path.splitext(
                 file_name(path))[1] in ('', '.zarr') and is_zarr(path):
             return 'zarr'
@@ -111,7 +112,7 @@ def _format_of_file(path: str) -> str:
             f'it begins with {head!r}')
     if kind in ('csv', 'tsv'):
         with file.open() as stream:
-            # Programs export both under this name.
+            # Programs export JSON lines under these extensions too.
             return 'jsonl' if begins_with_object(stream) else kind
     if kind is not None:
         return kind
@@ -135,7 +136,7 @@ def _format_of_file(path: str) -> str:
 
 
 def advice_for(ending: str, folder: str = 'FOLDER') -> str:
-    """Return advice on reading files of another format, by their suffix."""
+    """Return advice on reading files of another format, by their extension."""
     if ending in TEXTS:
         return (f'{ending} is text, which is read when the files are named, '
                 f'as in fuel.load(PATH)')
@@ -153,32 +154,36 @@ def is_zarr(folder: str) -> bool:
 
 
 def _has_object(path: RemotePath) -> bool:
-    """Return whether a server has a file that begins like an object of JSON;
-    a page that says that there is none does not."""
+    """Return whether a server has a file that begins like a JSON object.
+
+    A web page about a missing file does not begin like that.
+    """
     try:
         head = path.open(is_kept=False).read(0, 64)
     except TimeoutError:
         raise
     except OSError:
-        # A server answers in many ways that there is none.
+        # Servers report a missing file in many ways.
         return False
     return head.lstrip().startswith(b'{')
 
 
 def _begins_arrow_stream(head: bytes) -> bool:
-    """Return whether eight bytes begin an Arrow stream, as the files are that
-    Hugging Face's `save_to_disk` writes."""
+    """Return whether eight bytes are the start of an Arrow stream.
+
+    Hugging Face's `save_to_disk` writes such files.
+    """
     # Lengths are multiples of eight; a file of ones has no such length.
     return len(head) == 8 and head[:4] == ARROW_MESSAGE and (
         int.from_bytes(head[4:], 'little') % 8 == 0)
 
 
 def _has_arrays(path: str) -> bool:
-    """Return whether a ZIP archive has arrays of NumPy's."""
+    """Return whether a ZIP archive has arrays of NumPy."""
     try:
         with raw_file_at(path).open() as stream, zipfile.ZipFile(
                 stream) as archive:
             return any(name.endswith('.npy') for name in archive.namelist())
     except zipfile.BadZipFile:
-        # The error comes when it is opened.
+        # The error is raised when the file is opened.
         return str(path).endswith('.npz')

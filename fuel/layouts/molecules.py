@@ -10,31 +10,34 @@ from fuel.datasets.columns.shared import Constant
 from fuel.layouts.call import Call, LeftOutSources, note_of
 from fuel.layouts.seen import Array, Seen, SeenFile
 
-# The arrays of conformations, and of the elements of their atoms.
+# Names of the arrays of conformations, and of the elements of their atoms.
 POSITIONS = ('conformations', 'coordinates')
 ELEMENTS = ('atomic_numbers', 'species')
-# ANI has further conformations, of high energy: others than the examples.
+# ANI has further conformations of high energy, which are not examples.
 ANI_FURTHER = 'HE'
 MOST_LEVELS = 8
-# Of more molecules the first are looked at, and the last.
+# Most molecules that are examined; of more, the first ones and the last.
 MOST_MOLECULES = 50
 MACE_FIRST = 'config_batch_0/config_0'
 MACE_ATOMS = ('atomic_numbers', 'positions')
-# Another number of rows than of positions is an error when they are opened.
+# Arrays that must have as many rows as positions when they are opened.
 MACE_OF_ATOMS = (*MACE_ATOMS, 'charges', 'forces')
-# Arrays of a configuration as a whole, though they be as long as three atoms.
+# Arrays of a whole configuration, even if they are as long as three atoms.
 MACE_OF_ALL = ('cell', 'dipole', 'pbc', 'polarizability', 'stress', 'virials')
-# Groups of values, beside those of a configuration itself.
+# Groups of values: of the configuration itself, and in groups below it.
 MACE_GROUPS = ('', 'properties/', 'property_weights/')
 MACE_LEFT_OUT = (
     'left out, since some configurations have no value or text there')
-# Of more configurations the first are looked at.
+# Most configurations that are examined; of more, the first ones.
 MOST_CONFIGURATIONS = 1000
 
 
 def recognise_molecules(seen: Seen) -> Call | None:
-    """Recognise groups of molecules, each with positions of its atoms in
-    every conformation. An example is a conformation."""
+    """Recognise groups of molecules, with positions of the atoms in every
+    conformation.
+
+    An example is a conformation.
+    """
     file = seen.files[0]
     path, levels = '', 0
     while levels < MOST_LEVELS:
@@ -51,7 +54,10 @@ def recognise_molecules(seen: Seen) -> Call | None:
 
 def _call_of_molecules(file: SeenFile, path: str, levels: int,
                        positions: str) -> Call:
-    """Return the call for molecules; one of them has the path `path`."""
+    """Return the call for molecules.
+
+    `path`: the path of one of them.
+    """
     found = file.array(f'{path}/{positions}')
     count, atoms = (*(() if found is None else found.shape), 0, 0)[:2]
     group = path.rpartition('/')[0]
@@ -61,7 +67,7 @@ def _call_of_molecules(file: SeenFile, path: str, levels: int,
     for array in file.arrays(path):
         is_number = array.dtype.kind in 'iuf' and array.path not in ELEMENTS
         is_counted = count == array.shape[0] or (
-            # The first may have lost rows.
+            # The first molecule may have lost rows.
             file.length(f'{last}/{array.path}')
             == file.length(f'{last}/{positions}'))
         if len(array.shape) == 1 and not (is_number and is_counted) and (
@@ -70,7 +76,7 @@ def _call_of_molecules(file: SeenFile, path: str, levels: int,
         elif array.shape[0] != count and array.path.endswith(ANI_FURTHER):
             others.append(array)
         else:
-            # Another number of rows is an error when it is opened.
+            # Opening an array with another number of rows is an error.
             columns[array.path] = Rows(array.path, ragged=_is_of_molecule(
                 file, path, array.path, positions))
     return Call(columns, parts='/'.join('*' * levels), notes=note_of(
@@ -79,8 +85,8 @@ def _call_of_molecules(file: SeenFile, path: str, levels: int,
 
 def _is_of_molecule(file: SeenFile, path: str, name: str,
                  positions: str) -> bool:
-    """Return whether the second axis of an array is as long as a molecule
-    has atoms, in the first molecules and the last."""
+    """Return whether the second axis of an array counts the atoms of a
+    molecule, in the first molecules and the last one."""
     group = path.rpartition('/')[0]
     molecules = file.names(group or '/')
     for molecule in (*molecules[:MOST_MOLECULES], molecules[-1]):
@@ -134,7 +140,8 @@ def _configurations(file: SeenFile) -> Sequence[str]:
 
 def _is_of_atoms(file: SeenFile, configurations: Sequence[str],
                  path: str) -> bool:
-    """Return whether an array has a row for each atom, in each of them."""
+    """Return whether an array has a row for each atom, in each of some
+    configurations."""
     name = path.rpartition('/')[2]
     if name in (*MACE_OF_ALL, *MACE_OF_ATOMS):
         return name in MACE_OF_ATOMS
@@ -143,12 +150,12 @@ def _is_of_atoms(file: SeenFile, configurations: Sequence[str],
 
 
 def _kind(file: SeenFile, path: str) -> str | None:
-    """Return the kind of a value's type, None if there is none."""
+    """Return the kind of a value's type; None if there is no value."""
     node = file.node(path)
     return None if node is None or file.is_group(path) else node.dtype.kind
 
 
 def _value(file: SeenFile, path: str) -> object:
-    """Return a single value, None of an array."""
+    """Return a single value; None if the path is of an array."""
     value = file.read(path)
     return value.item() if value.shape == () else None

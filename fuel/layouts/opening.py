@@ -1,5 +1,5 @@
-"""Open files as they lie: by their format, HDF5 files by their layout, and
-folders whose subfolders are splits."""
+"""Open files by their format, HDF5 files by their layout, and folders whose
+subfolders are splits."""
 from __future__ import annotations
 
 import errno
@@ -32,7 +32,7 @@ from fuel.utils.warn import warn_user
 
 logger = logging.getLogger(__name__)
 
-# The class that reads a format, and further arguments of it.
+# The class that reads each format, and further arguments of the class.
 CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     'npy': ('fuel.datasets.npy', 'NPYDataset', {}),
     'npz': ('fuel.datasets.npy', 'NPYDataset', {}),
@@ -43,12 +43,12 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     'parquet': ('fuel.interop.arrow', 'ArrowDataset', {}),
     'arrow': ('fuel.interop.arrow', 'ArrowDataset', {}),
     'zarr': ('fuel.interop.zarr', 'ZarrDataset', {})}
-# Formats whose files name their split in the name of the file.
+# Formats whose files may have the name of a split in their names.
 TABLES = ('arrow', 'csv', 'jsonl', 'npz', 'parquet', 'tsv')
-# Found by a recogniser: one that is given takes the place of its own.
+# Arguments that a recogniser finds. One that the user passes replaces it.
 EXPLICIT = ('columns', 'parts', 'runs')
 ALL = 'all'
-# The argument that names one of several splits.
+# Advice for errors: the argument that names one of several splits.
 HOW_TO_SPLIT = "split={}; split='all' takes all rows"
 
 Split = str | Sequence[str] | None
@@ -86,7 +86,7 @@ def open_files(files: Files, split: Split, layout: str | None,
             known = find_known_call(seen, layout, explicit)
             if known is None or known.splits is None:
                 split, kwargs = _of_names(named, paths, split, kwargs)
-            # The arrays of a layout without parts are in none.
+            # The arrays of a layout without parts are not below parts.
             if known is None or (known.parts is None
                                  and kwargs.get('parts') is not None):
                 return _open_split(partial(HDF5Dataset, given), split, kwargs)
@@ -106,7 +106,7 @@ def open_files(files: Files, split: Split, layout: str | None,
 
 
 def _refuse_layout(layout: str | None, path: str, kind: str) -> None:
-    """Raise ValueError if a layout is given for files of another format than
+    """Raise ValueError if a layout is passed for files of another format than
     HDF5."""
     if layout is not None:
         raise ValueError(
@@ -116,7 +116,7 @@ def _refuse_layout(layout: str | None, path: str, kind: str) -> None:
 
 def _open_tables(folder: str, split: Split, layout: str | None,
                  kwargs: dict[str, Any]) -> Dataset:
-    """Return the data set in a folder of tables, which ArrowDataset lists."""
+    """Return the data set in a folder of Parquet or Arrow files."""
     _refuse_layout(layout, folder, 'parquet')
     tables = import_module('fuel.interop.arrow.files')
     located = tables.paths_of(folder, kwargs.get('storage_options'))
@@ -134,7 +134,7 @@ def _open_tables(folder: str, split: Split, layout: str | None,
 
 
 def _refuse_left_out(call: Call, sources: object) -> None:
-    """Raise ValueError if a source is wanted that a layout leaves out."""
+    """Raise ValueError if a source is asked for that a layout leaves out."""
     for source in sources if isinstance(sources, (list, tuple)) else ():
         for note in call.notes:
             if (isinstance(note, LeftOutSources) and source in note.sources
@@ -145,7 +145,7 @@ def _refuse_left_out(call: Call, sources: object) -> None:
 
 
 def _format_of_all(paths: Sequence[str]) -> str:
-    """Return the format of files; one file of each ending is looked at."""
+    """Return the format of files; one file of each extension is examined."""
     first = {os.path.splitext(str(path))[1]: path for path in reversed(paths)}
     kinds = {path: format_of(path) for path in first.values()}
     kind = kinds[paths[0]]
@@ -160,7 +160,8 @@ def _format_of_all(paths: Sequence[str]) -> str:
 
 def _of_folder(found: FolderFiles, split: Split, kwargs: dict[str, Any],
                ) -> tuple[Files, Split, dict[str, Any]]:
-    """Return the files of a folder, and the rest of the split's names."""
+    """Return the files of a folder, the splits that are left to choose, and
+    the arguments of the data set."""
     names = [split] if isinstance(split, str) else split
     folder, by_split = found.folder, found.by_split()
     every = [path for paths in by_split.values() for path in paths]
@@ -190,10 +191,10 @@ def _of_folder(found: FolderFiles, split: Split, kwargs: dict[str, Any],
 
 
 def _warn_of_folder_values(paths: Sequence[str], folder: str) -> None:
-    """Warn if the names of folders, such as ``year=2024``, hold values that
-    become no source.
+    """Warn if the names of folders, such as ``year=2024``, hold values that do
+    not become a source.
 
-    HDF5 files in such folders hold the values too.
+    HDF5 files in such folders contain the values too, so there is no warning.
     """
     named = [below for path in paths if '=' in (
         below := os.path.dirname(os.path.relpath(path, folder)))]
@@ -207,8 +208,8 @@ def _warn_of_folder_values(paths: Sequence[str], folder: str) -> None:
 
 def _of_pattern(pattern: str, paths: list[str], split: Split,
                 kwargs: dict[str, Any]) -> tuple[str | list[str], Split]:
-    """Return the files that fit a pattern, and the rest of the split's
-    names."""
+    """Return the files that match a pattern, and the splits that are left to
+    choose."""
     names = [split] if isinstance(split, str) else split
     plain, _, _ = MAGIC.split(pattern)[0].rpartition(os.sep)
     by_name = _by_name(paths, plain, names, kwargs)
@@ -225,8 +226,8 @@ def _of_pattern(pattern: str, paths: list[str], split: Split,
 
 def _of_names(files: Files, paths: Sequence[str], split: Split,
               kwargs: dict[str, Any]) -> tuple[Split, dict[str, Any]]:
-    """Return the split and the arguments of HDF5 files that say no splits
-    themselves, with those that the names of files in a folder say."""
+    """Return the split and the arguments for HDF5 files that do not define
+    splits; the names of the files in a folder may define them."""
     by_name = {} if 'splits' in kwargs else named_splits(files, paths)
     if split is None and len(by_name) > 1:
         raise _several(str(files), by_name)
@@ -238,8 +239,11 @@ def _of_names(files: Files, paths: Sequence[str], split: Split,
 
 
 def named_splits(files: Files, paths: Sequence[str]) -> dict[str, list[str]]:
-    """Return the files of each split by their names, of those in a folder or
-    that fit a pattern; return nothing for files that are listed."""
+    """Return the files of each split, by the names of the files in a folder or
+    of a pattern.
+
+    The result is empty if the user listed the files.
+    """
     if not isinstance(files, (str, os.PathLike)):
         return {}
     where = os.fsdecode(files)
@@ -250,8 +254,11 @@ def named_splits(files: Files, paths: Sequence[str]) -> dict[str, list[str]]:
 
 def _by_name(paths: Sequence[str], root: str, names: Sequence[str] | None,
              kwargs: dict[str, Any]) -> dict[str, list[str]]:
-    """Return the tables among files by the split in their names; none of other
-    files, or if all are of one split that was not requested."""
+    """Return tables by the split in their names.
+
+    The result is empty for other files, and if all are of one split that the
+    user did not ask for.
+    """
     if 'splits' in kwargs or _format_of_all(paths) not in TABLES:
         return {}
     found = files_by_name(paths, root)
@@ -275,7 +282,10 @@ def _open_own(paths: Sequence[str], split: Split,
 
 def open_own(path: str, build: Any, split: Split, kwargs: dict[str, Any],
              *arguments: Any) -> Dataset:
-    """Return a data set in a file of Fuel's own format, by its splits."""
+    """Return a data set of splits of a file in Fuel's own format.
+
+    `build`: makes the data set of the arguments and `which_sets`.
+    """
     if split is None or split == ALL:
         with open_with_h5py(path, storage_options=kwargs.get(
                 'storage_options')) as h5file:
@@ -294,7 +304,10 @@ def open_own(path: str, build: Any, split: Split, kwargs: dict[str, Any],
 
 
 def _open_split(build: Any, split: Split, kwargs: dict[str, Any]) -> Dataset:
-    """Return a data set with the rows of splits, by default all rows."""
+    """Return a data set with the rows of splits, or by default all rows.
+
+    `build`: makes the data set of `kwargs` and `which_sets`.
+    """
     if split is None or split == ALL:
         dataset: Dataset = build(**kwargs)
         if split is None or not isinstance(dataset, HDF5Dataset) or (
@@ -336,19 +349,19 @@ def _open_format(kind: str, paths: Sequence[str],
     return dataset
 
 
-# Of one folder within another, at most so many are gone through.
+# Most levels of nested folders that are searched.
 MOST_LEVELS = 8
-# Of folders, an error shows so many.
+# Most folders that an error shows.
 SHOWN = 10
 
 
 class FolderFiles:
     """The data files of a folder, which is listed once.
 
-    They are in the folder itself, which makes one split without a name; or
-    in its subfolders, which are splits, unless their names say the value of
-    something, as in ``healpix=7``. A folder of one folder is looked into,
-    unless that is a split which is wanted.
+    Files in the folder itself are one split without a name. Otherwise each
+    subfolder is a split, unless the names of the subfolders state values, as
+    in ``healpix=7``. If the folder contains only one folder, that folder is
+    searched instead, unless it is a wanted split.
 
     `folder`: the path of the folder.
     `wanted`: the names of the splits to read, if there are such splits.
@@ -360,14 +373,16 @@ class FolderFiles:
         self._found = _search(folder, wanted, DATA_ENDINGS)
 
     def are_tables(self) -> bool:
-        """Return whether they are Parquet and Arrow, or else, if there are
-        none, those at any depth below.
+        """Return whether all files are Parquet or Arrow.
 
-        Raises: ValueError if one of them has no format that is known.
+        Without files in the folder or its subfolders, the files at any depth
+        below count.
+
+        Raises: ValueError if the format of a file is not known.
         """
         splits, last, is_loop = self._found
         if not splits and self._wanted:
-            # A split that is wanted may have them further below.
+            # A wanted split may have its files further below.
             splits, last, is_loop = _search(self.folder, (), DATA_ENDINGS)
         every = [path for paths in splits.values() for path in paths]
         if not every and not is_loop:
@@ -379,10 +394,11 @@ class FolderFiles:
             for path in by_ending.values())
 
     def by_split(self) -> dict[str, list[str]]:
-        """Return the paths of the files by split, of tables of text where
-        there are no others.
+        """Return the paths of the files by split.
 
-        Raises: FileNotFoundError if there are none.
+        Tables of text are returned only if there are no other data files.
+
+        Raises: FileNotFoundError if there are no files.
         """
         folder = self.folder
         splits, last, is_loop = self._found
@@ -408,8 +424,8 @@ class FolderFiles:
 
 def _search(folder: str, wanted: Sequence[str], endings: tuple[str, ...],
             ) -> tuple[dict[str, list[str]], str, bool]:
-    """Return the files with some endings by split, the folder that they or
-    their folders are in, and whether it leads back to one above it."""
+    """Return the files with some extensions by split, the folder that was
+    searched last, and whether it leads back to a folder above it."""
     seen = set()
     for _ in range(MOST_LEVELS):
         files, folders = _look_into(folder, endings)
@@ -430,7 +446,7 @@ def _search(folder: str, wanted: Sequence[str], endings: tuple[str, ...],
 
 
 def as_pattern(files: Sequence[str]) -> str | list[str]:
-    """Return files of one folder as a pattern, if it fits no others."""
+    """Return files of one folder as a pattern, if no other file matches it."""
     folder, first = os.path.split(files[0])
     ending = os.path.splitext(first)[1]
     pattern = os.path.join(folder, f'*{ending}')
@@ -444,10 +460,10 @@ def as_pattern(files: Sequence[str]) -> str | list[str]:
 
 
 def _with_files(folder: str, above: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield the folders in one, at any depth, that have files of data."""
+    """Yield the folders in a folder, at any depth, that have data files."""
     above = *above, os.path.realpath(folder)
     for below in _look_into(folder)[1] if len(above) <= MOST_LEVELS else ():
-        # A link to a folder above leads round in a circle.
+        # A link to a folder above would never end.
         if os.access(below, os.R_OK | os.X_OK) and (
                 os.path.realpath(below) not in above):
             if _look_into(below)[0]:
@@ -456,7 +472,8 @@ def _with_files(folder: str, above: tuple[str, ...] = ()) -> Iterator[str]:
 
 
 def _what_it_has(folder: str) -> str:
-    """Return the commonest other files of a folder, and how to read them."""
+    """Return a text about the commonest other files in a folder, and how to
+    read them."""
     stores = [path for path in _look_into(folder)[1] if is_zarr(path)]
     if stores:
         return (f'. Its folder {stores[0]!r} is a Zarr store, and each store '
@@ -472,15 +489,15 @@ def _what_it_has(folder: str) -> str:
 
 
 def _has_tables(folder: str) -> bool:
-    """Return whether a folder has tables of text, which are not just beside
-    more files of a kind that has another reader, such as pictures."""
+    """Return whether a folder has tables of text, and at least as many as
+    files that another reader reads, such as pictures."""
     endings = Counter(map(_ending, _files_below(folder)))
     tables = sum(endings[ending] for ending in TABLES_OF_TEXT)
     return 0 < tables >= sum(endings[ending] for ending in ADVICE)
 
 
 def _files_below(folder: str) -> list[str]:
-    """Return the files in a folder and in some of the folders in it."""
+    """Return the files in a folder and in some folders below it."""
     return [os.path.join(where, name)
             for where, _, names in itertools.islice(os.walk(folder), SHOWN)
             for name in names if not name.startswith('.')]
@@ -492,7 +509,7 @@ def _ending(path: str) -> str:
 
 def _look_into(folder: str, endings: tuple[str, ...] = DATA_ENDINGS,
                ) -> tuple[list[str], list[str]]:
-    """Return the paths of files of data and of folders in a folder, in
+    """Return the paths of the data files and of the folders in a folder, in
     natural order."""
     files, folders = [], []
     with os.scandir(folder) as entries:

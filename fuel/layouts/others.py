@@ -1,6 +1,6 @@
-"""Recognise files of other fields: variables of MATLAB since version 7.3,
-sequences of RETURNN, tokens of ``fuel-convert tokens``; and arrays of one
-length, at any depth, whose splits may be groups."""
+"""Recognise other files: variables of MATLAB since version 7.3, sequences of
+RETURNN, tokens of ``fuel-convert tokens``; and arrays of one length, at any
+depth, whose splits may be groups."""
 from __future__ import annotations
 
 import re
@@ -16,9 +16,9 @@ from fuel.layouts.seen import Array, Seen, SeenFile
 def recognise_matlab(seen: Seen) -> Sequence[Call] | None:
     """Recognise arrays with MATLAB's attributes.
 
-    The examples are along the axis that all have in common, the first or the
-    last; if that is both, there is a call for each. If it is neither, there is
-    one for each length of the last.
+    Examples are counted by the axis, first or last, that has one length in all
+    arrays. If both axes have, there is a call for each axis. If neither has,
+    there is a call for each length of the last axis.
     """
     file = seen.files[0]
     found = _variables(file)
@@ -38,14 +38,16 @@ def recognise_matlab(seen: Seen) -> Sequence[Call] | None:
             by_length.setdefault(array.shape[-1], {})[array.path] = Rows(
                 array.path, axis=-1)
         return calls_by_length(by_length)
-    # Of one axis, the first is the last.
+    # The only axis of an array is both its first and its last.
     return (calls[:1] if all(len(array.shape) == 1 for array in arrays)
             else calls) or None
 
 
 def _variables(file: SeenFile) -> list[Array]:
-    """Return the arrays of variables, none if one is not MATLAB's; not those
-    that cells and objects refer to, which may be very many."""
+    """Return the arrays of variables; no arrays if one is not of MATLAB.
+
+    Arrays that cells and objects refer to are left out: they may be many.
+    """
     found: list[Array] = []
     for name in file.names():
         array = file.array(name)
@@ -63,8 +65,8 @@ def _variables(file: SeenFile) -> list[Array]:
 
 
 def _has_examples(file: SeenFile, array: Array) -> bool:
-    """Return whether an array has numbers, more than one."""
-    # Of an empty array the shape is stored, of an object a reference.
+    """Return whether an array has more than one number."""
+    # An empty array stores its shape, an object a reference.
     return (file.text('MATLAB_class', array.path)
             not in ('cell', 'char', 'struct')
             and not file.attribute_names(array.path) & {
@@ -73,7 +75,7 @@ def _has_examples(file: SeenFile, array: Array) -> bool:
 
 
 def recognise_returnn(seen: Seen) -> Call | None:
-    """Recognise lengths of sequences, and their number."""
+    """Recognise the array of sequences' lengths, and their number."""
     file = seen.files[0]
     lengths = file.array('seqLengths')
     if lengths is None or file.attribute('numSeqs') is None:
@@ -83,7 +85,7 @@ def recognise_returnn(seen: Seen) -> Call | None:
     values = ['inputs'] if file.array('inputs') is not None else []
     values += [f'targets/data/{key}'
                for key in sorted(file.names('targets/data'))]
-    # Old files have one length for all.
+    # In old files all data of a sequence have one length.
     columns: dict[str, FileColumn] = {
         path: Ragged(path, lengths='seqLengths' if len(lengths.shape) == 1
                      else ('seqLengths', number))
@@ -104,9 +106,9 @@ def recognise_tokens(seen: Seen) -> Call | None:
                 splits={name: [name] for name in names})
 
 
-# A file of more lengths is not a list of candidates.
+# Most lengths for which calls are offered.
 MOST_LENGTHS = 5
-# Arrays of a split, such as x_train or test-images.
+# Names of arrays with the name of a split, such as x_train or test-images.
 _NAMED = re.compile(
     f'(?P<above>(.*/)?)((?P<split>{SPLITS.pattern})[_.-](?P<name>[^/]+)|'
     f'(?P<name_before>[^/]+)[_.-](?P<split_after>{SPLITS.pattern}))', re.I)
@@ -114,7 +116,8 @@ LISTS = re.compile('(splits?|masks?|indices|folds?|partitions?)', re.I)
 
 
 def recognise_plain(seen: Seen) -> Sequence[Call] | None:
-    """Recognise arrays of one length; of several, a call for each."""
+    """Recognise arrays of one length; for several lengths, return a call for
+    each."""
     file = seen.files[0]
     arrays = file.arrays()
     if _has_weights(file, arrays):
@@ -147,13 +150,16 @@ def recognise_plain(seen: Seen) -> Sequence[Call] | None:
 
 def _groups_as_splits(file: SeenFile, arrays: Sequence[Array],
                       ) -> Call | None:
-    """Return the call for a file whose groups are named as splits and have the
-    same arrays, each of one length; else None."""
+    """Return the call for a file whose groups are splits, or None.
+
+    The groups must be named as splits and have the same arrays, and the arrays
+    of a group must have one length.
+    """
     groups: dict[str, dict[str, Array]] = {}
     for array in arrays:
         name, _, path = array.path.partition('/')
         groups.setdefault(name, {})[path] = array
-    # An array in no group has no path below one.
+    # An array outside of groups has no path below a group.
     if not groups or any('' in below for below in groups.values()) or not all(
             SPLITS.fullmatch(name) for name in groups):
         return None
@@ -170,9 +176,12 @@ def _groups_as_splits(file: SeenFile, arrays: Sequence[Array],
 
 
 def _names_as_splits(arrays: Sequence[Array]) -> list[Call]:
-    """Return a call for each split of arrays that are all named by one, such
-    as ``x_train``; none of others. If all have one length, the last call has
-    all of them, whose rows may be paired."""
+    """Return a call for each split, if all arrays have the name of a split in
+    their names, such as ``x_train``; else no calls.
+
+    If all arrays have one length, a last call has all arrays, since their rows
+    may be pairs.
+    """
     splits: dict[str, dict[str, Array]] = {}
     for array in arrays:
         found = _NAMED.fullmatch(array.path)
@@ -196,8 +205,8 @@ def _names_as_splits(arrays: Sequence[Array]) -> list[Call]:
 
 
 def _lists_of_rows(file: SeenFile) -> str | None:
-    """Return the path of a group of a list of rows for each split, None
-    without one."""
+    """Return the path of a group that has a list of rows for each split, or
+    None."""
     for name in file.names():
         below = file.arrays(name) if LISTS.fullmatch(name) else []
         if below and all(SPLITS.fullmatch(array.path) and len(
@@ -208,7 +217,7 @@ def _lists_of_rows(file: SeenFile) -> str | None:
 
 
 def _has_weights(file: SeenFile, arrays: Sequence[Array]) -> bool:
-    """Return whether a file is of a Keras model, of any version."""
+    """Return whether a file holds a Keras model, of any version."""
     if file.attribute('keras_version') is not None:
         return True
     # Since version 3 each layer has its weights in a group of this name.

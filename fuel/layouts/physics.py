@@ -1,4 +1,4 @@
-"""Recognise fields of physics and the sky: netCDF, makani, The Well, PDEBench,
+"""Recognise data of physics and astronomy: netCDF, makani, The Well, PDEBench,
 MultimodalUniverse."""
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ PDEBENCH_SOLUTIONS = ('tensor', 'Vx', 'density', 'pressure')
 
 
 def recognise_netcdf(seen: Seen) -> Sequence[Call] | None:
-    """Recognise files with the attributes of netCDF, or whose scales have
-    them.
+    """Recognise files that have the attributes of netCDF, in the root or in
+    scales.
 
-    The examples are along the unlimited dimension, else along time where
-    most variables have it first; otherwise there is a call for each
-    dimension.
+    Examples are counted by the unlimited dimension; without one by time, if it
+    is the first dimension of most variables. Otherwise there is a call for
+    each dimension.
     """
     file = seen.files[0]
     arrays = file.arrays()
@@ -58,7 +58,7 @@ def recognise_netcdf(seen: Seen) -> Sequence[Call] | None:
 
 
 def _first_dimension(file: SeenFile, array: Array) -> str | None:
-    """Return the path of the scale of the first axis."""
+    """Return the path of the scale of an array's first axis."""
     if file.text('CLASS', array.path) == 'DIMENSION_SCALE':
         return array.path
     scale = file.scales(array.path)[0]
@@ -68,12 +68,12 @@ def _first_dimension(file: SeenFile, array: Array) -> str | None:
 def _dimensions_of_examples(file: SeenFile,
                             by_dimension: Mapping[str, Sequence[Array]],
                             ) -> list[str]:
-    """Return the dimension of the examples, or those that may be it."""
+    """Return the dimension that counts examples, or all candidates."""
     unlimited = [dimension for dimension, arrays in by_dimension.items()
                  if any(file.may_grow(array.path) for array in arrays)]
     if unlimited:
         return unlimited
-    # A dimension without a variable but its own has no examples.
+    # A dimension that has only its own variable has no examples.
     shared = {dimension: len(arrays)
               for dimension, arrays in by_dimension.items()
               if [array.path for array in arrays] != [dimension]}
@@ -113,7 +113,7 @@ def recognise_makani(seen: Seen) -> Call | None:
 
 
 def _are_even(seen: Seen, times: str) -> bool:
-    """Return whether times have even steps, also from file to file."""
+    """Return whether times have equal steps, within and between files."""
     steps = numpy.diff(numpy.concatenate([
         file.read(times).ravel() for file in seen.files]))
     return bool(len(steps) == 0 or (steps[0] > 0
@@ -121,7 +121,7 @@ def _are_even(seen: Seen, times: str) -> bool:
 
 
 def recognise_the_well(seen: Seen) -> Call | None:
-    """Recognise the groups of fields, and the file's description of its
+    """Recognise the groups of fields, and the attributes that describe the
     grid."""
     file = seen.files[0]
     if not set(WELL_ATTRIBUTES) <= file.attribute_names() or not all(
@@ -141,7 +141,7 @@ def recognise_the_well(seen: Seen) -> Call | None:
                if path != 'dimensions/time'
                and isinstance(column, (Flat, PerRun))]
     for one in seen.files:
-        # Of arrays of unequal lengths it is said which those are.
+        # If arrays have unequal lengths, the error names them.
         if len({one.length(path) for path in varying}) == 1:
             one.check_length('n_trajectories', '/', varying[0])
     return Call(columns, notes=(WELL_LEFT_OUT,))
@@ -149,7 +149,7 @@ def recognise_the_well(seen: Seen) -> Call | None:
 
 def _column_of_field(file: SeenFile, path: str) -> FileColumn:
     """Return the column of a field, which may vary by trajectory, by time, by
-    both or neither."""
+    both or by neither."""
     by_sample, by_time = [bool(file.integer(name, path))
                           for name in ('sample_varying', 'time_varying')]
     if by_sample and by_time:
@@ -159,8 +159,8 @@ def _column_of_field(file: SeenFile, path: str) -> FileColumn:
 
 
 def recognise_pdebench(seen: Seen) -> Call | None:
-    """Recognise solutions beside their coordinates, or groups of a solution
-    and its grid. Coordinates are not sources."""
+    """Recognise solutions with their coordinates in one group, or groups of a
+    solution and its grid. Coordinates are not sources."""
     file = seen.files[0]
     solution = next(filter(None, map(file.array, PDEBENCH_SOLUTIONS)), None)
     if solution is not None and (
@@ -179,13 +179,13 @@ def recognise_pdebench(seen: Seen) -> Call | None:
 
 
 def recognise_multimodal_universe(seen: Seen) -> Call | None:
-    """Recognise names of objects, and other arrays with a row for each."""
+    """Recognise names of objects, and arrays with a row for each object."""
     file = seen.files[0]
     if file.length('object_id') is None:
         return None
     columns, left_out = columns_of_length(
         places_of_files(seen, 'object_id'),
         always=[array.path for array in file.arrays()])
-    # Spectra are padded to the widest of their file.
+    # Spectra are padded to the longest spectrum of their file.
     return Call({**columns, **ragged_columns(seen, columns)}, notes=left_out,
                 independent_rows='objects have no order')

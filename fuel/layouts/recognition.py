@@ -1,4 +1,4 @@
-"""Find the layout that files have, by what they say of themselves."""
+"""Find the layout of files by their attributes, groups and arrays."""
 from __future__ import annotations
 
 from collections.abc import (
@@ -27,11 +27,11 @@ from fuel.utils.hdf5_errors import naming_file
 from fuel.version import version
 from fuel.utils.warn import warn_user
 
-#: Returns the call that opens files, several if they can be opened in several
-#: ways, None if they are of another layout.
+#: Returns the call that opens files; several calls if there are several ways;
+#: None if the files have another layout.
 Recogniser: TypeAlias = Callable[[Seen], 'Call | Sequence[Call] | None']
 
-# Those with a sign of their own.
+# Recognisers of layouts with a distinctive sign.
 SURE: dict[str, Recogniser] = {
     'aloha': robots.recognise_aloha,
     'anndata': biology.recognise_anndata,
@@ -51,18 +51,18 @@ SURE: dict[str, Recogniser] = {
     'the_well': physics.recognise_the_well,
     'tokens': others.recognise_tokens,
     'torch_brain': biology.recognise_torch_brain}
-# Asked last: arrays without such a sign.
+# The recogniser that is tried last: arrays without such a sign.
 PLAIN = 'plain'
-# Packages name recognisers of their own under this group.
+# Group of the entry points under which packages register recognisers.
 ENTRY_POINTS = 'fuel.layouts'
-# Of what a file has, how many names an error shows.
+# Most names in a file that an error shows.
 SHOWN = 10
 
 
 @contextmanager
 def seen_files(files: Files, storage_options: StorageOptions | None = None,
                follow: str = 'folder') -> Iterator[Seen]:
-    """Open files to be recognised, until the end of the block.
+    """Open files for recognition, until the end of the block.
 
     See :class:`~fuel.datasets.HDF5Dataset` for the parameters.
     """
@@ -80,11 +80,11 @@ def find_call(seen: Seen, layout: str | None = None,
               splits: Sequence[str] = ()) -> tuple[str, Call]:
     """Return the layout of files, and the call that opens them.
 
-    `layout`: the only one to try.
-    `splits`: those that are asked for; one may have a call of its own.
+    `layout`: the only layout to try; None to try all.
+    `splits`: the splits that the user asks for; a split may have its own call.
 
     Raises: AmbiguousLayoutError if there are several calls,
-        UnknownLayoutError if there is none.
+        UnknownLayoutError if there is no call.
     """
     found = _found(seen, layout)
     of_split = {name: [call for call in calls if [call.split] == [*splits]]
@@ -95,11 +95,12 @@ def find_call(seen: Seen, layout: str | None = None,
 
 def find_known_call(seen: Seen, layout: str | None = None,
                     given: Collection[str] = ()) -> Call | None:
-    """Return the call that completes arguments which are given, None of
-    files without the sign of a layout.
+    """Return the call that completes the arguments that the user passes; None
+    for files without the sign of a layout.
 
-    `given`: the names of the arguments. Calls that have the others in common
-        are one, of all their columns, if those are given.
+    `given`: the names of these arguments. If they include 'columns', calls
+        that agree in all other arguments are joined into one call with the
+        columns of all.
 
     Raises: AmbiguousLayoutError if there are several calls.
     """
@@ -134,7 +135,8 @@ def _found(seen: Seen, layout: str | None, with_plain: bool = True,
 
 def _one_call(seen: Seen, layout: str | None,
               found: Mapping[str, Sequence[Call]]) -> tuple[str, Call]:
-    """Return the layout and the call, if there is one."""
+    """Return the layout and the only call; raise an error about none or
+    several."""
     if not found:
         raise UnknownLayoutError(_nothing_fits(
             seen, 'no known layout' if layout is None
@@ -160,14 +162,16 @@ def _one_call(seen: Seen, layout: str | None,
 
 
 def _splits_of(calls: Sequence[tuple[str, Call]]) -> str:
-    """Return the splits that calls are of, for an error; else nothing."""
+    """Return a text on the splits of calls, for an error; '' without any."""
     splits = [repr(call.split) for _, call in calls if call.split]
     return f'the split {" or ".join(splits)}, or ' if splits else ''
 
 
 def _counted(seen: Seen, call: Call) -> str:
-    """Return a comment with the number of rows that a call would find in
-    the first file, if its arrays are read as they are."""
+    """Return a comment with the number of rows of a call in the first file.
+
+    It is '' if the rows are not simply the rows of an array.
+    """
     column = next(iter(call.columns.values()), None)
     if call.parts is not None or not isinstance(column, Rows):
         return ''
@@ -177,7 +181,7 @@ def _counted(seen: Seen, call: Call) -> str:
 
 def _chosen(layout: str | None, with_plain: bool = True,
             ) -> Iterator[dict[str, Recogniser]]:
-    """Yield recognisers by name, those with the most certain signs first."""
+    """Yield recognisers by name, in groups: the most certain signs first."""
     if layout is None:
         yield {name: _own(name) for name in SURE}
         yield _of_packages()
@@ -191,7 +195,7 @@ def _chosen(layout: str | None, with_plain: bool = True,
 
 
 def refuse_unknown_layout(layout: str | None) -> None:
-    """Raise ValueError if there is no layout of a name."""
+    """Raise ValueError if no layout has the given name."""
     if layout is None or layout in (*SURE, PLAIN):
         return
     names = [*SURE, PLAIN, *_of_packages()]
@@ -208,13 +212,13 @@ def _own(name: str) -> Recogniser:
 
 
 def _of_packages() -> dict[str, Recogniser]:
-    """Return the recognisers that installed packages have, by name."""
+    """Return the recognisers of installed packages, by name."""
     return {entry.name: partial(_try, entry)
             for entry in entry_points(group=ENTRY_POINTS)}
 
 
 def _try(entry: EntryPoint, seen: Seen) -> Call | Sequence[Call] | None:
-    """Call the recogniser of a package; log a warning if it fails."""
+    """Call the recogniser of a package; warn if it fails."""
     try:
         found = entry.load()(seen)
         calls = [] if found is None else (
@@ -232,7 +236,7 @@ def _try(entry: EntryPoint, seen: Seen) -> Call | Sequence[Call] | None:
 
 def _calls(seen: Seen, ranks: Iterable[Mapping[str, Recogniser]],
            ) -> dict[str, Sequence[Call]]:
-    """Return the calls of the first rank of recognisers that has any."""
+    """Return the calls of the first rank of recognisers that finds any."""
     for recognisers in ranks:
         found: dict[str, Sequence[Call]] = {}
         for name, function in recognisers.items():
@@ -246,9 +250,11 @@ def _calls(seen: Seen, ranks: Iterable[Mapping[str, Recogniser]],
 
 def _find_calls(seen: Seen, with_plain: bool = True,
                 ) -> Mapping[str, Sequence[Call]]:
-    """Return the calls of all recognisers; of a file of many groups the next
-    time only that one is asked that knew it, which does not look through
-    them."""
+    """Return the calls of all recognisers.
+
+    If a file has many groups, the name of its layout is cached: the next time
+    only that recogniser is tried, which does not search all groups.
+    """
     found: dict[str, Sequence[Call]] = {}
 
     def make() -> Arrays:
@@ -269,8 +275,8 @@ def _find_calls(seen: Seen, with_plain: bool = True,
 
 
 def _refuse_different(files: Sequence[SeenFile], error: Exception) -> None:
-    """Raise ValueError if an error comes from files that have nothing in
-    common."""
+    """Raise ValueError if the reason of an error is that files have no names
+    in common."""
     names = files[0].names()
     for file in files[1:]:
         others = file.names()

@@ -1,5 +1,5 @@
-"""Recognise what robots and other agents did, in episodes: robomimic, ALOHA,
-Minari, D4RL, stable-worldmodel."""
+"""Recognise episodes of robots and other agents: robomimic, ALOHA, Minari,
+D4RL, stable-worldmodel."""
 from __future__ import annotations
 
 import numpy
@@ -11,14 +11,14 @@ from fuel.layouts.call import (
 from fuel.layouts.seen import Array, Seen
 from fuel.utils.hdf5_errors import damaged
 
-# Of each layout, arrays with a row for each step, wherever they are. Another
-# number of rows is an error when they are opened.
+# Arrays of each layout that must have a row for each step. Opening one with
+# another number of rows is an error.
 ROBOMIMIC_OF_SAMPLES = (
     'actions', 'dones', 'next_obs', 'obs', 'rewards', 'robot_states',
     'states')
 ALOHA_ARRAYS = ('action', 'observations/qpos')
 ALOHA_IMAGES = 'observations/images/'
-# Of these, an episode has one row more than steps.
+# Arrays that have one row more than the episode has steps.
 MINARI_WITH_LAST = ('observations', 'infos')
 MINARI_OF_STEPS = (
     'actions', 'observations', 'rewards', 'terminations', 'truncations')
@@ -30,7 +30,8 @@ D4RL_NO_TIMEOUTS = (
 
 
 def recognise_robomimic(seen: Seen) -> Call | None:
-    """Recognise groups ``data/demo_<number>`` that count their samples."""
+    """Recognise groups ``data/demo_<number>`` that state their numbers of
+    samples."""
     file = seen.files[0]
     demos = file.outer_groups('data', 'demo_[0-9]+')
     counts = [file.integer('num_samples', demo) for demo in demos]
@@ -46,22 +47,22 @@ def recognise_robomimic(seen: Seen) -> Call | None:
 
 
 def recognise_aloha(seen: Seen) -> Call | None:
-    """Recognise actions and positions of joints, and the attribute that says
-    whether they are simulated."""
+    """Recognise arrays of actions and positions of joints, and the attribute
+    that says whether they are simulated."""
     file = seen.files[0]
     if file.attribute('sim') is None or any(
             file.length(path) is None for path in ALOHA_ARRAYS):
         return None
     columns, left_out = columns_of_length(
         places_of_files(seen, 'action'), always=['action', 'observations'])
-    # Bytes of JPEG are padded to the longest of their file.
+    # Bytes of JPEG images are padded to the longest image of their file.
     images = [path for path in columns if path.startswith(ALOHA_IMAGES)
               and len(file.row_shape(path) or ()) == 1]
     return Call({**columns, **ragged_columns(seen, images)}, notes=left_out)
 
 
 def recognise_minari(seen: Seen) -> Call | None:
-    """Recognise groups ``episode_<number>`` that count their steps."""
+    """Recognise groups ``episode_<number>`` that state their steps."""
     file = seen.files[0]
     episodes = file.outer_groups('/', 'episode_[0-9]+')
     steps = [file.integer('total_steps', episode) for episode in episodes]
@@ -78,7 +79,7 @@ def recognise_minari(seen: Seen) -> Call | None:
         for array in file.arrays(episode):
             path, length = array.path, array.shape[0]
             if path.startswith('options/'):
-                # Of the episode as a whole.
+                # Values of the whole episode.
                 continue
             if path.split('/')[0] in MINARI_WITH_LAST and length - 1 == count:
                 columns[path] = Rows(path, stop=-1)
@@ -94,7 +95,7 @@ def recognise_minari(seen: Seen) -> Call | None:
 
 
 def recognise_d4rl(seen: Seen) -> Call | None:
-    """Recognise four arrays of steps."""
+    """Recognise the four arrays of steps that D4RL has."""
     file = seen.files[0]
     if any(file.length(name) is None for name in D4RL_ARRAYS):
         return None
@@ -122,7 +123,7 @@ def recognise_stable_worldmodel(seen: Seen) -> Call | None:
                 f"{file.path!r}: 'ep_offset' should be the sum of the "
                 f"'ep_len' before, and is not")
     lengths = first.read('ep_len')
-    # Others have at most a row for each episode.
+    # Other arrays have at most a row for each episode.
     of_steps = [array.path for array in first.arrays()
                 if array.shape[0] > len(lengths)]
     columns, left_out = columns_of_length(

@@ -17,15 +17,15 @@ from fuel.storage.attributes import read_attribute
 from fuel.storage.linked_files import LinkedFiles
 from fuel.storage.nodes import Node, first_names, has_rows, is_group, walk
 
-# Of a group with more names than this only the first are looked at, in the
-# order in which HDF5 has them; and of all that is below it, at any depth.
+# Most names in a group that are examined, and most nodes below it at any
+# depth; of more, the first ones in HDF5's order.
 MOST_NAMES = 1000
 
 
 class Array(NamedTuple):
     """An array that has rows.
 
-    `path`: in the file, or below the group that was asked for.
+    `path`: path in the file, or below the group that was asked for.
     """
 
     path: str
@@ -36,8 +36,8 @@ class Array(NamedTuple):
 class SeenFile:
     """Metadata of a file: its groups, arrays and attributes.
 
-    Links are followed as :class:`~fuel.datasets.HDF5Dataset` does; what a
-    broken one names is not there.
+    Links are followed as :class:`~fuel.datasets.HDF5Dataset` follows them. A
+    broken link counts as missing.
     """
 
     def __init__(self, files: LinkedFiles, number: int) -> None:
@@ -53,7 +53,7 @@ class SeenFile:
         return self._files.paths[self._number]
 
     def node(self, path: str = '/') -> Node | None:
-        """Return the group or array of a path, None if nothing is there."""
+        """Return the group or array of a path; None if the path is missing."""
         if path not in self._found:
             try:
                 self._found[path] = self._files.find(self._number, path)
@@ -62,7 +62,7 @@ class SeenFile:
         return self._found[path]
 
     def names(self, path: str = '/') -> list[str]:
-        """Return the first names in a group; none if it is not a group."""
+        """Return the first names in a group; [] if it is not a group."""
         if path not in self._names:
             self._names[path] = self._find_names(path)
         return self._names[path]
@@ -74,13 +74,13 @@ class SeenFile:
         return sorted(first_names(group, MOST_NAMES), key=natural_key)
 
     def matching(self, path: str, pattern: str) -> list[str]:
-        """Return the first names in a group that are like a pattern of
+        """Return those of the first names in a group that match a pattern of
         parts."""
         return fnmatch.filter(self.names(path), pattern)
 
     def groups(self, path: str, pattern: str) -> list[str]:
-        """Return the paths of groups in a group, if all in it have names
-        like a pattern; none otherwise."""
+        """Return the paths of the groups in a group, if all names in it match
+        a pattern; an empty list otherwise."""
         prefix = '' if path == '/' else f'{path}/'
         names = self.names(path)
         if not all(re.fullmatch(pattern, name) for name in names):
@@ -89,13 +89,15 @@ class SeenFile:
                 if self._has_group(path, name)]
 
     def outer_groups(self, path: str, pattern: str) -> list[str]:
-        """Return the first and the last of the same."""
+        """Return the first and the last path of :meth:`groups`."""
         found = self.groups(path, pattern)
         return [found[0], found[-1]] if found else []
 
     def _has_group(self, path: str, name: str) -> bool:
-        """Return whether a name in a group is that of another one, which is
-        not opened: there may be a thousand."""
+        """Return whether a name in a group names a group.
+
+        The named group is not opened, since there may be a thousand.
+        """
         group = self.node(path)
         assert isinstance(group, h5py.Group)
         try:
@@ -104,34 +106,38 @@ class SeenFile:
             return False
 
     def is_group(self, path: str) -> bool:
-        """Return whether there is a group."""
+        """Return whether a path is of a group."""
         return isinstance(self.node(path), h5py.Group)
 
     def array(self, path: str) -> Array | None:
-        """Return the array of a path, None if there is none with rows."""
+        """Return the array of a path; None if the path is missing or has no
+        rows."""
         node = self.node(path)
         if not isinstance(node, h5py.Dataset) or not node.shape:
             return None
         return Array(path, node.shape, node.dtype)
 
     def length(self, path: str) -> int | None:
-        """Return the number of rows of an array, None if it is not one."""
+        """Return the number of rows of an array; None if it is missing."""
         found = self.array(path)
         return None if found is None else found.shape[0]
 
     def row_shape(self, path: str) -> tuple[int, ...] | None:
-        """Return the shape of a row of an array, None if it is none."""
+        """Return the shape of a row of an array; None if it is missing."""
         found = self.array(path)
         return None if found is None else found.shape[1:]
 
     def may_grow(self, path: str) -> bool:
-        """Return whether an array may get further rows."""
+        """Return whether the number of rows of an array is unlimited."""
         node = self.node(path)
         return isinstance(node, h5py.Dataset) and node.maxshape[0] is None
 
     def arrays(self, below: str = '/') -> list[Array]:
-        """Return the arrays below a group that have rows, in natural order,
-        with their paths below it; of a large group only the first ones."""
+        """Return the arrays with rows below a group, in natural order.
+
+        Their paths are below the group. For a large group, only the first
+        arrays are returned.
+        """
         if below not in self._arrays:
             self._arrays[below] = self._find_arrays(below)
         return self._arrays[below]
@@ -140,7 +146,7 @@ class SeenFile:
         group = self.node(below)
         if not isinstance(group, h5py.Group):
             return []
-        # One more name than is looked at.
+        # One more node than is examined.
         nodes = walk(group, self._files.open_linked, MOST_NAMES + 1)
         prefix = '' if below == '/' else f'{below}/'
         found: dict[str, Array] = {}
@@ -149,21 +155,20 @@ class SeenFile:
                     has_rows(node)):
                 found[path] = Array(path, node.shape, node.dtype)
                 if node.id.get_offset() is not None or node.chunks:
-                    # An array in its own file needs no check. Recognisers
-                    # ask for the attributes of each array.
+                    # An array whose data are in this file needs no check. It
+                    # is kept, since recognisers ask for its attributes.
                     self._found.setdefault(f'{prefix}{path}', node)
         if next(nodes, None) is not None:
             self._cut.add(below)
         return [found[path] for path in sorted(found, key=natural_key)]
 
     def empty_arrays(self) -> list[Array]:
-        """Return the arrays of the root that have an axis of no length."""
+        """Return the arrays of the root that have an axis of length 0."""
         return [array for array in map(self.array, self.names())
                 if array is not None and 0 in array.shape]
 
     def arrays_with(self, name: str) -> list[Array]:
-        """Return the arrays of the file that have an attribute, of any
-        type."""
+        """Return the arrays of the file that have an attribute of a name."""
         key, known = name.encode(), self._found
         return [array for array in self.arrays()
                 if (node := known[array.path] if array.path in known
@@ -171,8 +176,8 @@ class SeenFile:
                 and h5py.h5a.exists(node.id, key)]
 
     def has_more(self, below: str = '/') -> bool:
-        """Return whether there is more below a group than was looked at for
-        its arrays."""
+        """Return whether there are more nodes below a group than
+        :meth:`arrays` has examined."""
         self.arrays(below)
         return below in self._cut
 
@@ -190,7 +195,7 @@ class SeenFile:
 
     def attribute(self, name: str, path: str = '/') -> Any:
         """Return an attribute of a group or array: a number, an array, text
-        or references; None if there is none, or it is of another type."""
+        or references; None if it is missing or has another type."""
         node = self.node(path)
         if node is None:
             return None
@@ -202,13 +207,13 @@ class SeenFile:
             value, bytes) else value
 
     def text(self, name: str, path: str = '/') -> str | None:
-        """Return an attribute that is text, None of another one."""
+        """Return an attribute that is text; None if it is not."""
         value = self.attribute(name, path)
         return value if isinstance(value, str) else None
 
     def integer(self, name: str, path: str = '/') -> int | None:
-        """Return an attribute that is an integer or boolean, None of another
-        one."""
+        """Return an attribute that is an integer or boolean; None if it is
+        not."""
         value = numpy.asarray(self.attribute(name, path))
         return int(value.item()) if (
             value.dtype.kind in 'iub' and value.size == 1) else None
@@ -222,7 +227,8 @@ class SeenFile:
                 self.path, name, path, stated, array, length)
 
     def texts(self, name: str, path: str = '/') -> list[str]:
-        """Return an attribute that is a list of text; none if it is not."""
+        """Return an attribute that is a list of text; an empty list if it is
+        not."""
         value = self.attribute(name, path)
         if isinstance(value, str):
             return [value]
@@ -233,13 +239,14 @@ class SeenFile:
                 if isinstance(text, (bytes, str))]
 
     def scales(self, path: str) -> list[str | None]:
-        """Return the path of the scale of each axis of an array, None where
-        it has none."""
+        """Return the path of the scale of each axis of an array; None for an
+        axis without a scale."""
         node = self.node(path)
         if not isinstance(node, h5py.Dataset):
             return []
         found: list[str | None] = [None] * len(node.shape)
-        # Most arrays have none, and recognisers ask for those of each.
+        # Checked first: most arrays have no scales, and recognisers ask for
+        # the scales of each.
         if not h5py.h5a.exists(node.id, b'DIMENSION_LIST'):
             return found
         listed = self.attribute('DIMENSION_LIST', path)
@@ -255,9 +262,10 @@ class SeenFile:
 class Seen:
     """The files of a data set that is to be opened.
 
-    `given`: as they were given: a path, URL or pattern, or a list.
-    `files`: one for each file.
-    `linked`: the same, held open.
+    `given`: the files as the user passed them: a path, URL or pattern, or a
+        list.
+    `files`: the metadata of each file.
+    `linked`: the open files.
     """
 
     def __init__(self, given: str | Sequence[str],
