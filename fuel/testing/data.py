@@ -15,12 +15,14 @@ from fuel.utils.sparse import arrays_of, is_sparse
 
 @dataclass(frozen=True)
 class Frozen:
-    """Data as they were at one moment; equal for equal data of equal types.
+    """A record of data at one moment, to compare with later data.
+
+    Two records are equal if the data had equal types, shapes and values.
 
     Parameters
     ----------
     digest : str
-        Of types, shapes and values.
+        Digest of types, shapes and values.
     text : str
         A short form for errors, which is not compared.
     """
@@ -33,7 +35,7 @@ class Frozen:
 
 
 def freeze(data: object) -> Frozen:
-    """Return data in a form that later changes of them do not reach."""
+    """Return a record of data that does not change when the data change."""
     return Frozen(hashlib.sha256(repr(_plain(data)).encode()).hexdigest(),
                   reprlib.repr(data))
 
@@ -44,7 +46,7 @@ def freeze_all(items: Iterable[object]) -> list[Frozen]:
 
 
 def _plain(data: object) -> object:
-    """Return data as something whose ``repr`` says everything."""
+    """Return data as an object whose ``repr`` shows types and all values."""
     if is_masked(data) and not data.dtype.names:
         # Masked values are undefined.
         return 'masked', data.dtype.str, _plain(mask_of(data)), _plain(
@@ -63,7 +65,7 @@ def _plain(data: object) -> object:
 
 
 def arrays_in(data: object) -> Iterator[NDArray[numpy.generic]]:
-    """Yield all arrays that data are made of."""
+    """Yield all arrays in data, such as in lists and sparse matrices."""
     if is_sparse(data):
         yield from arrays_of(data)
     elif is_masked(data):
@@ -81,7 +83,7 @@ def arrays_in(data: object) -> Iterator[NDArray[numpy.generic]]:
 
 
 def overwrite(data: object) -> None:
-    """Write into everything in the data that can be written to."""
+    """Overwrite all writable parts of data with other values."""
     if is_sparse(data):
         for array in arrays_of(data):
             overwrite(array)

@@ -40,13 +40,14 @@ def check_dataset(build: Callable[[], DatasetLike], *,
     Parameters
     ----------
     build : callable
-        Makes a new data set.  All that it makes are equal.  Ten examples are
-        a good number.
+        Makes a new data set.  All data sets that it makes are equal.  Ten
+        examples are a good number.
     schemes : list of IterationScheme, optional
-        What the streams read the data set with; None among them means
-        without requests.  Defaults to batches in order, shuffled batches and
-        shuffled examples where the data set has an example iteration scheme
-        and `num_examples`, to None otherwise.
+        The iteration schemes with which streams read the data set.  None in
+        the list: a stream reads without requests.  If the data set has an
+        example iteration scheme and `num_examples`, the default is batches in
+        order, shuffled batches, and examples by the data set's own scheme.
+        Otherwise the default is one stream without requests.
     promises : iterable of str, optional
         Keys of :data:`DATASET_PROMISES`.  Defaults to all.
     another_process : bool or ReplayProcess, optional
@@ -80,7 +81,7 @@ def check_dataset(build: Callable[[], DatasetLike], *,
 
 
 class DatasetCase:
-    """A way to make a data set, and its reader."""
+    """A function that makes the data set to check, and schemes to read it."""
 
     def __init__(self, build: Callable[[], DatasetLike],
                  schemes: Schemes | None,
@@ -91,7 +92,7 @@ class DatasetCase:
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Any, Any]]:
-        """Make a data set and open it for the time of the block."""
+        """Yield a new data set and its state, which is open in the block."""
         dataset: Any = self.build()
         state = dataset.open()
         try:
@@ -100,7 +101,7 @@ class DatasetCase:
             dataset.close(state)
 
     def requests(self) -> list[list[object]]:
-        """Return for each scheme the first requests that it makes."""
+        """Return the first two requests of each scheme."""
         found: list[list[object]] = []
         for scheme in pickle.loads(pickle.dumps(self.schemes)):
             requests = scheme and scheme.get_request_iterator()
@@ -109,8 +110,11 @@ class DatasetCase:
         return found
 
     def read(self, dataset: Any, state: object) -> list[list[Frozen]]:
-        """Return the data of two requests of each kind, or of one in a given
-        state."""
+        """Return the data of each scheme's requests.
+
+        They are the first two requests, or the first alone if the data set
+        has a state.
+        """
         return [[freeze(dataset.get_data(state, request))
                  for request in requests[:2 if state is None else 1]]
                 for requests in self.requests()]
@@ -118,7 +122,7 @@ class DatasetCase:
 
 def stream_over(build: Callable[[], DatasetLike],
                 scheme: bytes) -> DataStream:
-    """Return a new stream over a data set, with a pickled scheme."""
+    """Return a new stream that reads a new data set by a pickled scheme."""
     return DataStream(build(), iteration_scheme=pickle.loads(scheme))
 
 

@@ -1,7 +1,7 @@
 """Inject faults at named points: kill, raise or wait where it matters.
 
-The points are those at which a process may end in the middle of something.
-They are named here, so that tests of crashes need no private names:
+At each point a process may end in the middle of an operation.  The points have
+names, so that tests of crashes need no private names of modules:
 
 'channel send', 'channel receive'
     a message to, or from, another process of this host;
@@ -38,7 +38,7 @@ from fuel.utils import seams
 
 __all__ = ['POINTS', 'intercept']
 
-#: The module that has each point, by name of the point.
+#: The module that defines each point, by name of the point.
 POINTS = {
     'channel send': 'fuel.transport.channel',
     'channel receive': 'fuel.transport.channel',
@@ -58,17 +58,18 @@ POINTS = {
 
 @contextmanager
 def intercept(point: str, call: Callable[..., Any]) -> Iterator[None]:
-    """Replace the call at a point, within a block.
+    """Replace the function at a point, within a block.
 
-    Processes that are forked in the block are affected too, and stay so.
+    A process that is forked in the block keeps the replacement, also after
+    the block.
 
     Parameters
     ----------
     point : str
         A key of :data:`POINTS`.
     call : callable
-        Called with the function that is at the point, and with its
-        arguments; its value is returned in the function's place.
+        Called with the original function and the arguments of the call.  Its
+        result takes the place of the function's result.
 
     Raises
     ------
@@ -113,13 +114,13 @@ def intercept(point: str, call: Callable[..., Any]) -> Iterator[None]:
 
 
 def _holders(function: Callable[..., object]) -> Iterator[tuple[Any, str]]:
-    """Yield the class, or the modules, that have a function, and its name."""
+    """Yield each class or module that holds a function, and its name."""
     owner, _, name = function.__qualname__.rpartition('.')
     if owner:
         yield getattr(sys.modules[function.__module__], owner), name
         return
     for path, module in list(sys.modules.items()):
-        # One that is not to be imported is None.
+        # A module whose import is blocked is None.
         if path.startswith('fuel.') and isinstance(module, ModuleType) and (
                 vars(module).get(name) is function):
             yield module, name

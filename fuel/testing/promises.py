@@ -1,4 +1,4 @@
-"""Promises, the errors that name a broken one, and how they are run."""
+"""Run the checks of promises, and name the promise that is broken."""
 from __future__ import annotations
 
 import inspect
@@ -34,7 +34,7 @@ def expect(condition: object, text: str) -> None:
 
 
 def expect_builder(build: object, kind: str) -> None:
-    """Refuse an object where a function that makes it is expected."""
+    """Raise TypeError unless `build` can be called."""
     if not callable(build):
         raise TypeError(
             f'build must be a function that makes a new {kind} each time, got '
@@ -43,7 +43,7 @@ def expect_builder(build: object, kind: str) -> None:
 
 
 def expect_made(made: object, kind: str, method: str) -> None:
-    """Refuse a function's result, if it lacks a method."""
+    """Raise TypeError unless the object that was built has a method."""
     if not hasattr(made, method):
         raise TypeError(
             f'build must return a {kind}, but it returned {made!r:.80} '
@@ -57,10 +57,10 @@ def keep(promises: Promises[Case], names: Iterable[str] | None,
     Parameters
     ----------
     promises : dict
-        For each name the function that checks it.  The first line of its
-        docstring states the promise.
+        The function that checks each promise, by name of the promise.  The
+        first paragraph of its docstring states the promise.
     names : iterable of str or None
-        Which to check; None means all.
+        Names of the promises to check; None means all.
     case : object
         The argument of the functions.
 
@@ -69,7 +69,7 @@ def keep(promises: Promises[Case], names: Iterable[str] | None,
     BrokenPromiseError
         If a promise is broken, or an error stops its check.
     ValueError
-        If there is no promise of a name.
+        If `names` has a name that no promise has.
     """
     with checking() as is_wanted:
         for name in (promises if names is None else names) if (

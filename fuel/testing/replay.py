@@ -1,5 +1,5 @@
-"""Streams to be checked, whose saved positions are continued, here or in
-another process."""
+"""Continue the streams of a check from saved positions, in this process or in
+another one."""
 from __future__ import annotations
 
 import json
@@ -22,9 +22,10 @@ from fuel.typing import StreamLike
 
 
 def leaves(stream: StreamLike) -> list[Any]:
-    """Return the streams over data sets that are read in this process.
+    """Return the streams of a pipeline that read a data set in this process.
 
-    A stage that reads in another process, or through a server, has none.
+    A stage that reads in another process, or through a server, has no such
+    stream.
     """
     if isinstance(stream, WorkerStage):
         return []
@@ -42,7 +43,7 @@ def counted_requests(stream: StreamLike) -> Iterator[list[object]]:
     Yields
     ------
     list
-        As many items as there were calls.
+        The arguments of each call.
     """
     calls: list[object] = []
 
@@ -74,7 +75,12 @@ class Saved(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """Rest of an epoch, the next epoch, and the number of requests made."""
+    """The items that follow a position.
+
+    `rest`: the remaining items of the epoch.
+    `following`: the items of the next epoch.
+    `requests`: number of requests that reading `rest` made.
+    """
 
     rest: list[Frozen]
     following: list[Frozen]
@@ -83,7 +89,7 @@ class Followed(NamedTuple):
 
 def replay(build: Callable[[], Any],
            positions: Sequence[Saved]) -> list[Followed]:
-    """Continue from each of some positions with a pipeline built anew."""
+    """Return the items that follow each position, read by new pipelines."""
     return [_follow(build, saved) for saved in positions]
 
 
@@ -101,7 +107,7 @@ def _follow(build: Callable[[], Any], saved: Saved) -> Followed:
 
 
 def follow(stream: Any, epoch: Iterator[Any]) -> Followed:
-    """Return the rest of an epoch of a stream, and its next epoch."""
+    """Return the rest of a stream's epoch and the epoch after it."""
     with counted_requests(stream) as requests:
         rest = freeze_all(epoch)
     return Followed(
@@ -109,11 +115,13 @@ def follow(stream: Any, epoch: Iterator[Any]) -> Followed:
 
 
 class ReplayProcess:
-    """Another process that continues from positions saved in this one.
+    """A process that resumes streams from positions saved in this process.
 
-    It starts when it is first needed, which takes a second: pass one to
-    several checks so that they share it.  It is a context manager, and ends
-    with its block.  Of a script it runs what stands before the check.
+    The process starts when a check first needs it, which takes a second: pass
+    one :class:`ReplayProcess` to several checks so that they share the
+    process.  As a context manager, it ends the process at the end of its
+    block.  If a script calls the check, the process runs the part of the
+    script before that call.
 
     Examples
     --------
@@ -129,13 +137,14 @@ class ReplayProcess:
     """
 
     connection: Connection | None = None
-    # The check at which the script was left that the process has imported.
+    # Number of the check at which the process ended the import of the script;
+    # None if it imported the whole script, or none.
     _left_at: int | None = None
 
     def _start(self, main: Main) -> Connection:
         context = multiprocessing.get_context('spawn')
         connection, other = context.Pipe()
-        # No daemon: those may have no worker processes of their own.
+        # Not a daemon: daemons may not start worker processes.
         self.process = context.Process(target=serve, args=(
             other, multiprocessing.get_start_method(), main))
         with hiding_main(main):
@@ -146,13 +155,15 @@ class ReplayProcess:
 
     def replay(self, build: Callable[[], Any],
                positions: Sequence[Saved]) -> list[Followed]:
-        """Continue from positions in the other process; return the items that
-        follow.
+        """Return the items that follow each position, read in the other
+        process.
 
         Parameters
         ----------
         build : callable
-            Makes the stream.  It must pickle, as functions of modules do.
+            Makes the stream.  `build` must pickle, as functions of modules
+            do.
+        positions : sequence of Saved
 
         Raises
         ------
@@ -170,13 +181,13 @@ class ReplayProcess:
             ) from error
         main = find_main()
         if self._left_at not in (None, main.num_checks):
-            # The script may have defined more since.
+            # The script may have defined more since the last check.
             self.close()
         if self.connection is None:
             self.connection = self._start(main)
         self.connection.send_bytes(message)
         if not self.connection.poll(TIMEOUT):
-            # Its answer, if it comes, is not that to the next question.
+            # A late answer would be taken for the answer to the next request.
             self.process.kill()
             self.close()
             raise BrokenPromiseError(
@@ -213,7 +224,7 @@ class ReplayProcess:
 
 
 def serve(connection: Connection, start_method: str, main: Main) -> None:
-    """Answer until the other side closes the connection."""
+    """Answer requests until the other process closes the connection."""
     # Workers start as in the caller's program, not as this process did.
     multiprocessing.set_start_method(start_method, force=True)
     is_left: bool | None = None
@@ -232,7 +243,7 @@ def serve(connection: Connection, start_method: str, main: Main) -> None:
         connection.send_bytes(pickle.dumps((followed, text, is_left)))
 
 
-#: Items that an epoch may have: one that never ends would not be noticed.
+#: Most items of an epoch; a longer epoch is taken for one that never ends.
 MOST_ITEMS = 10_000
 
 Replay: TypeAlias = Callable[
@@ -240,16 +251,16 @@ Replay: TypeAlias = Callable[
 
 
 class StreamCase:
-    """A way to make a stream, and the epochs that such a stream has.
+    """A function that makes the stream to check, and the stream's epochs.
 
     Parameters
     ----------
     build : callable
-        Makes a new stream, equal to all others that it makes.
+        Makes a new stream.  All streams that it makes are equal.
     draws : bool
-        Whether items are drawn at random while an epoch runs.
+        Whether the stream draws random numbers while an epoch runs.
     replay : callable
-        Continues from saved positions, perhaps in another process.
+        Returns the items that follow saved positions; see :func:`replay`.
     """
 
     def __init__(self, build: Callable[[], Any], draws: bool,
@@ -277,7 +288,7 @@ class StreamCase:
 
     def expect_epoch(self, expected: list[Frozen], got: list[Frozen],
                      where: str) -> None:
-        """Compare the items of an epoch, and name the first that differs."""
+        """Raise an error that names the first item that is not as expected."""
         for place, pair in enumerate(zip(expected, got, strict=False)):
             expect(pair[0] == pair[1],
                    f'{where}, item {place} should be {pair[0]}, but it is '
@@ -288,7 +299,7 @@ class StreamCase:
 
 
 def up_to_end(epoch: Iterable[Any]) -> Iterator[Any]:
-    """Yield the items of an epoch, which has to end."""
+    """Yield the items of an epoch; raise an error if it does not end."""
     for place, item in enumerate(epoch):
         expect(place < MOST_ITEMS,
                f'An epoch goes on after {MOST_ITEMS} items: get_data() has to '
@@ -299,7 +310,10 @@ def up_to_end(epoch: Iterable[Any]) -> Iterator[Any]:
 
 @contextmanager
 def replaying(another_process: ReplayProcess | bool) -> Iterator[Replay]:
-    """Yield a function that continues from saved positions."""
+    """Yield the function that reads on from saved positions.
+
+    `another_process`: see :func:`~fuel.testing.check_stream`.
+    """
     if isinstance(another_process, ReplayProcess):
         yield another_process.replay
     elif another_process:

@@ -27,9 +27,9 @@ def check_pickles(case: StreamCase) -> None:
 def replay_all(case: StreamCase, kind: str) -> None:
     """Save at each step, continue from all, and compare the items that follow.
 
-    The steps of the first epoch are: nothing read; each item; all read but
-    ``StopIteration`` not raised; ``StopIteration`` raised.  Of the second
-    epoch it is one in the middle.
+    The steps of the first epoch are: before the first item; after each item;
+    after ``StopIteration``.  The step of the second epoch is the one after
+    its first item.
     """
     total = len(case.epochs[0])
     steps = [(0, step) for step in range(total + 2)] + [(1, 1)]
@@ -43,7 +43,8 @@ def replay_all(case: StreamCase, kind: str) -> None:
                           f'{where}: in the rest of the epoch')
         case.expect_epoch(wanted.following, got.following,
                           f'{where}: in the next epoch')
-        # No more than the rest needs, and a batch that left-overs come from.
+        # Resuming may make the requests of the rest, and a few more for the
+        # batch from which examples were left over.
         expect((kind == 'state' and step > total)
                or got.requests <= wanted.requests + 2,
                f'{where}: {got.requests} requests were made, but '
@@ -52,9 +53,9 @@ def replay_all(case: StreamCase, kind: str) -> None:
 
 def save_at(case: StreamCase, kind: str, epoch: int, step: int
             ) -> tuple[Saved, Followed]:
-    """Save a position, and return it with the items that follow it."""
+    """Return the position saved at a step, and the items that follow it."""
     with case.stream() as stream:
-        # Counted from the start, so that all is read as it is later.
+        # Count from the start: `follow` reads with counted requests too.
         with counted_requests(stream):
             for _ in range(epoch):
                 freeze_all(stream.get_epoch_iterator())
@@ -66,7 +67,7 @@ def save_at(case: StreamCase, kind: str, epoch: int, step: int
             if kind == 'state' else pickle.dumps((stream, iterator)))
         followed = follow(stream, iterator)
         if kind == 'state' and step > len(case.epochs[0]):
-            # A stream whose epoch is over begins the next.
+            # A state saved after the end of an epoch begins the next epoch.
             followed = followed._replace(
                 rest=followed.following,
                 following=freeze_all(stream.get_epoch_iterator()))

@@ -34,9 +34,9 @@ def check_scheme(build: Callable[[], SchemeLike], *,
     Parameters
     ----------
     build : callable
-        Makes a new scheme.  All that it makes are equal: same examples, same
-        seed.  An epoch has two requests or more; of an endless one the first
-        hundred are read.
+        Makes a new scheme.  All schemes that it makes are equal: same
+        examples, same seed.  An epoch has two requests or more.  The checks
+        read the first hundred requests of an endless epoch.
     promises : iterable of str, optional
         Keys of :data:`SCHEME_PROMISES`.  Defaults to all.
 
@@ -65,7 +65,7 @@ def check_scheme(build: Callable[[], SchemeLike], *,
 
 
 def read(requests: Iterator[object]) -> list[Frozen]:
-    """Return the requests of an epoch, frozen one by one."""
+    """Return records of the first requests of an epoch."""
     return [freeze(request) for request in islice(requests, MOST_REQUESTS)]
 
 
@@ -163,18 +163,18 @@ def check_pickled_requests(build: Builder) -> None:
 
 
 class GivenRequests(Dataset):
-    """A data set whose data are the requests."""
+    """A data set that returns each request as its data."""
 
     provides_sources = ('requests',)
     example_iteration_scheme = None
 
     def get_data(self, state: object = None, request: Any = None) -> Any:
-        """Return a request."""
+        """Return the request itself, as the only source."""
         return (request,)
 
 
 def requests_stream(build: Builder) -> DataStream:
-    """Return a new stream that gives the requests of a new scheme."""
+    """Return a new stream whose items are the requests of a new scheme."""
     return DataStream(GivenRequests(), iteration_scheme=build())
 
 

@@ -1,8 +1,9 @@
-"""The program that calls the checks, imported by another process.
+"""Import the script that calls the checks into another process.
 
-A script without ``if __name__ == '__main__':`` calls a check wherever it is
-run. So the other process, which needs what the script defines, runs it up to
-the call at which the first process stands, and no further.
+A script without ``if __name__ == '__main__':`` calls its checks whenever it is
+run. The other process needs the functions and classes that the script defines.
+So it runs the script up to the check that the first process is making, and
+stops there.
 """
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ from typing import NamedTuple
 class Main(NamedTuple):
     """The program of a process.
 
-    `path`: of the script; None if there is none.
-    `num_checks`: number of checks that it has begun.
+    `path`: path of the script; None if the program is not a script.
+    `num_checks`: number of checks that the program has begun.
     """
 
     path: str | None
@@ -27,15 +28,16 @@ class Main(NamedTuple):
 
 
 class _Reached(BaseException):
-    """The script has come to the check that is to be continued."""
+    """Ends the import of a script at the check that the caller is making."""
 
 
 class _State(threading.local):
-    """State of a thread.
+    """Checks that a thread has begun.
 
-    `num_checks`: number of checks that it has begun.
-    `depth`: number of them that run inside each other.
-    `last`: the check at which a script is left that is imported.
+    `num_checks`: number of checks that the thread has begun.
+    `depth`: number of checks that are running, one inside the other.
+    `last`: number of the check at which the import of a script ends; None
+        if no script is being imported.
     """
 
     num_checks = depth = 0
@@ -47,7 +49,7 @@ _state = _State()
 
 @contextmanager
 def checking() -> Iterator[bool]:
-    """Count a check, unless it is part of another.
+    """Count a check, unless another check calls it.
 
     Yields: whether to make the check; False while a script is imported.
     """
@@ -86,16 +88,17 @@ def hiding_main(main: Main) -> Iterator[None]:
 
 
 def import_main(main: Main) -> bool:
-    """Run a script up to the check that it has come to, as a module.
+    """Run a script as a module, up to the check that its process is making.
 
-    Returns: whether it came to a check, so that what follows was not run.
+    Returns: whether the run ended at that check, before the end of the
+        script.
     """
     if main.path is None:
         return False
     try:
         code = compile(Path(main.path).read_bytes(), main.path, 'exec')
     except OSError:
-        # It is in an archive, or was typed.
+        # The script is in an archive, or was typed at a prompt.
         return False
     module = types.ModuleType('__mp_main__')
     module.__file__ = main.path

@@ -77,13 +77,14 @@ def check_stage(build: StageBuilder, *,
     Parameters
     ----------
     build : callable
-        Makes a new stage over the stream that it is given, such as the
-        stage's class.  All that it makes of equal streams are equal.
+        Takes a stream and returns a new stage that reads it; the stage's
+        class will do.  Stages that it makes over equal streams are equal.
     over : list of callable, optional
-        Make the streams that the stage is tried on.  Defaults to a stream of
-        batches and one of examples, both of the sources ``'features'``
-        (float64, 3 x 2) and ``'targets'`` (int64); the one for which the
-        stage raises :class:`NotImplementedError` is left out.
+        Functions that make the streams that the stage is tried on.  Defaults
+        to a stream of batches and a stream of examples, both of the sources
+        ``'features'`` (float64, 3 x 2) and ``'targets'`` (int64).  A default
+        stream is left out if the stage raises :class:`NotImplementedError`
+        for it.
     promises : iterable of str, optional
         Keys of :data:`STAGE_PROMISES`.  Defaults to all.
     draws : bool, optional
@@ -132,7 +133,7 @@ def stage_over(build: StageBuilder, over: Builder) -> StreamLike:
 
 
 class StageCase:
-    """A way to make a stage, and the stream it is tried on."""
+    """A function that makes the stage to check, over a stream to try it on."""
 
     def __init__(self, build: StageBuilder, over: Builder, draws: bool,
                  another_process: ReplayProcess | bool) -> None:
@@ -143,7 +144,7 @@ class StageCase:
 
 
 def takes(build: StageBuilder, over: Builder) -> bool:
-    """Return whether a stage is made for batches, or for examples."""
+    """Return whether a stage accepts the stream that `over` makes."""
     stage = build(over())
     expect_made(stage, 'stage', 'get_epoch_iterator')
     try:
@@ -225,9 +226,9 @@ def check_purity(case: StageCase) -> None:
 
 
 def _take_turns(turns: Barrier, *event: object) -> Any:
-    """Wait before each line until another thread has come to one, too."""
+    """Wait before each line until another thread has reached a line too."""
     with suppress(BrokenBarrierError):
-        # The other one may wait for what this one holds.
+        # The other thread may wait for a lock that this thread holds.
         turns.wait(0.5)
     return partial(_take_turns, turns)
 
@@ -236,7 +237,7 @@ def check_rows(case: StageCase) -> None:
     """A stage that declares keeps_rows makes each row of one row alone."""
     stage: Any = case.build()
     if not (stage_of(stage).keeps_rows and can_seek_rows(stage)):
-        # No rank reads some rows alone.
+        # Ranks do not read single rows of such a stage.
         return
     other: Any = case.build()
     below = [count_rows(data[0]) for data in
@@ -245,7 +246,7 @@ def check_rows(case: StageCase) -> None:
     expect(below == list(map(len, whole)),
            f'Batches of {below} rows became batches of '
            f'{list(map(len, whole))}: leave out keeps_rows.')
-    # A rank of a few reads some rows, one of many a single one.
+    # With two ranks each reads several rows, with many a single row.
     for ranks in 2, max(below, default=1):
         shares = [map(_rows, shard_pipeline(case.build(), Shard(
             rank, ranks, 'example', 'uneven')).get_epoch_iterator())
@@ -269,8 +270,10 @@ def _rows(batch: Any) -> list[Any]:
 
 
 def _are_close(one: Any, other: Any) -> bool:
-    """Return whether two rows are equal, but for the rounding of sums that
-    libraries add in another order for another number of rows."""
+    """Return whether two rows are equal up to rounding.
+
+    Libraries may add numbers in another order for another number of rows.
+    """
     if freeze(one) == freeze(other):
         return True
     if isinstance(one, tuple) and isinstance(other, tuple):
@@ -300,7 +303,7 @@ class _Kind(NamedTuple):
 
 
 def _kinds(stream: Any) -> dict[str, set[_Kind]]:
-    """Return the kinds of examples of each source of an epoch."""
+    """Return the kinds of the examples in an epoch, by source."""
     found: dict[str, set[_Kind]] = {}
     for data in stream.get_epoch_iterator():
         for source, part in zip(stream.sources, data, strict=True):
@@ -315,7 +318,7 @@ def _kinds(stream: Any) -> dict[str, set[_Kind]]:
 
 
 def _fits(known: SourceType, part: Any, is_batch: bool) -> bool:
-    """Return whether a type is that of some data."""
+    """Return whether data have the type and shape that a stage declares."""
     if is_sparse(part) != known.is_sparse:
         return False
     array = part if known.is_sparse else numpy.asarray(part)
@@ -326,7 +329,7 @@ def _fits(known: SourceType, part: Any, is_batch: bool) -> bool:
         # Examples of several shapes.
         return (shape[0] is None or len(array) <= shape[0]) and all(
             _fits(known.example(), example, False) for example in array)
-    # Of a type of objects, an example may be any.
+    # If the declared type is object, an example may have any type.
     if (known.dtype is not None and object not in (known.dtype, array.dtype)
             and array.dtype != known.dtype):
         return False

@@ -35,19 +35,20 @@ def check_stream(build: Callable[[], StreamLike], *,
     Parameters
     ----------
     build : callable
-        Makes a new stream.  All that it makes are equal: same data, same
-        seeds.  An epoch has two items or more, better ten, and not so many
-        that reading it a few hundred times takes long.
+        Makes a new stream.  All streams that it makes are equal: same data,
+        same seeds.  An epoch has at least two items.  Ten items are a good
+        number: the checks read an epoch a few hundred times.
     promises : iterable of str, optional
         Keys of :data:`STREAM_PROMISES`.  Defaults to all.
     draws : bool, optional
         Whether a stage draws random numbers while an epoch runs, from one
-        generator for all epochs.  Two epochs at once then share its
-        numbers, and how they interfere is not checked.  Defaults to False.
+        generator for all epochs.  Two epochs that run at the same time then
+        share the generator.  If True, the checks leave out whether such
+        epochs interfere.  Defaults to False.
     another_process : bool or ReplayProcess, optional
-        Where saved positions are continued.  Defaults to True: in a new
-        process, for which `build` must pickle.  A :class:`ReplayProcess`
-        serves several checks; False means in this process.
+        The process that resumes from saved positions.  Defaults to True: a
+        new process, for which `build` must pickle.  A :class:`ReplayProcess`
+        serves several checks.  False: this process.
 
     Raises
     ------
@@ -80,15 +81,15 @@ def check_stream(build: Callable[[], StreamLike], *,
 
 
 class Built(Protocol):
-    """A way to make a stream."""
+    """An object with a function that makes the stream to check."""
 
     @property
     def build(self) -> Callable[[], Any]:
-        """Makes a new one."""
+        """Function that makes a new stream (callable)."""
 
 
 def _expect_parts(place: int, data: object, sources: tuple[str, ...]) -> None:
-    """Refuse an item that is not a tuple, or a list."""
+    """Raise an error if an item is neither a tuple nor a list."""
     expect(isinstance(data, (tuple, list)),
            f'Item {place} is of {type(data).__name__}: return a tuple '
            f'with one part for each of {sources}.')
@@ -162,7 +163,7 @@ def check_labels(case: StreamCase) -> None:
         for place, data in enumerate(stream.get_epoch_iterator()):
             for source, part in zip(stream.sources, data, strict=True):
                 named = labels.get(source)
-                # Neither axes without names, nor arrays of different sizes.
+                # Axes may lack names; arrays of objects hold several shapes.
                 if (named is None or not any(named)
                         or not isinstance(part, numpy.ndarray)
                         or part.dtype.hasobject):
@@ -309,7 +310,7 @@ def check_by_hand(case: StreamCase) -> None:
 
 
 def epochs_by_next(stream: AbstractDataStream) -> Iterator[list[Frozen]]:
-    """Read epochs by :func:`next` alone."""
+    """Yield the items of each epoch, read by :func:`next` alone."""
     while True:
         epoch, items = stream.get_epoch_iterator(), []
         expect(iter(epoch) is epoch, 'iter() of an epoch is another object.')
@@ -322,12 +323,15 @@ def epochs_by_next(stream: AbstractDataStream) -> Iterator[list[Frozen]]:
 
 
 def epochs_by_iterate(stream: AbstractDataStream) -> Iterator[list[Frozen]]:
-    """Read epochs by ``iterate_epochs``."""
+    """Return the items of each epoch, read by ``iterate_epochs``."""
     return map(freeze_all, stream.iterate_epochs())
 
 
 def epochs_by_iterator(stream: Any) -> Iterator[list[Frozen]]:
-    """Read an epoch by an iterator that the user made."""
+    """Yield the items of an epoch, read by a `DataIterator` made by hand.
+
+    Nothing is yielded for a stream whose epochs need more than an iterator.
+    """
     begins, starts = (type(stream).get_epoch_iterator,
                       type(stream).start_epoch)
     if begins not in (DataStream.get_epoch_iterator,
@@ -338,7 +342,7 @@ def epochs_by_iterator(stream: Any) -> Iterator[list[Frozen]]:
         stream.child_epoch_iterator = stream.data_stream.get_epoch_iterator()
     elif starts not in (DataStream.start_epoch,
                         AbstractDataStream.start_epoch):
-        # More than an iterator belongs to its epochs.
+        # Such an epoch has attributes that an iterator alone does not set.
         return
     scheme = stream.iteration_scheme
     yield freeze_all(DataIterator(
