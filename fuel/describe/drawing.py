@@ -9,21 +9,26 @@ from fuel.describe.pipeline import HERE, Described, source_text
 from fuel.utils.arguments import is_dataset
 from fuel.utils.printing import printable
 
-# In pixels: of a letter, a line, the rim of a box, and between boxes.
+# In pixels: width of a letter, height of a line, padding inside a box, and
+# the gap between boxes.
 LETTER = 7.3
 LINE = 17
 RIM = 12
 GAP = 28
-# Of a line in a box, in letters; the whole text is shown where one points.
+# Most letters of a line in a box; a tooltip shows the whole text.
 WIDEST = 52
-# Of the sources of a stage, in lines.
+# Most sources of a stage that its box lists.
 MOST_SOURCES = 12
 
 
 class Box(NamedTuple):
-    """A box of the drawing: the lines of a stage, the first its name.
+    """A box of the drawing, which shows a stage.
 
-    `parent`: the number of the stage that reads it; None for the outermost.
+    `lines`: lines of text; the first is the name of the stage.
+    `parent`: number of the stage that reads this stage; None for the
+        outermost stage.
+    `is_elsewhere`: whether the stage runs in workers, in threads or on a
+        server.
     """
 
     lines: list[str]
@@ -58,7 +63,7 @@ class Box(NamedTuple):
 
 
 def drawing(title: str, stages: list[Box]) -> str:
-    """Return stages as boxes, each below those that it reads."""
+    """Return a drawing in SVG: each stage is a box below its inputs."""
     middles = _middles(stages)
     deepest = max([stage.depth for stage in stages], default=0)
     levels = [0.] * (deepest + 2)
@@ -85,8 +90,10 @@ def drawing(title: str, stages: list[Box]) -> str:
 
 
 def _middles(stages: list[Box]) -> list[float]:
-    """Return the middle of each box, in pixels from the left: data sets side
-    by side, a stage in the middle of its inputs."""
+    """Return the horizontal centre of each box, in pixels from the left.
+
+    Data sets are side by side; a stage is centred below its inputs.
+    """
     children: list[list[int]] = [[] for _ in stages]
     for number, stage in enumerate(stages):
         if stage.parent is not None:
@@ -107,7 +114,7 @@ def _middles(stages: list[Box]) -> list[float]:
 
 def _lines(number: int, stage: Box, middle: float, top: float
            ) -> Iterator[str]:
-    """Yield the parts of a box: its rim and its lines."""
+    """Yield the SVG elements of a box: its outline and its lines of text."""
     left = middle - stage.width / 2
     fill = '#fff3e6' if stage.is_dataset else '#eef2fb'
     rim = '#c8641e' if stage.is_dataset else '#4263b5'
@@ -126,7 +133,7 @@ def _lines(number: int, stage: Box, middle: float, top: float
 
 
 def _wire(x: float, y: float, end: float, bottom: float) -> Iterator[str]:
-    """Yield an arrow from one box down to another."""
+    """Yield the SVG elements of an arrow from one box down to another."""
     bend = bottom - GAP / 2 + 2
     yield (f'<path d="M{x:.1f} {y:.1f}V{bend:.1f}H{end:.1f}V{bottom - 6:.1f}" '
            'fill="none" stroke="#888" stroke-width="1.5"/>')

@@ -1,4 +1,4 @@
-"""Examples as they are shown: arrays, images, curves and texts."""
+"""Convert examples to show them: as arrays, images, curves and texts."""
 from __future__ import annotations
 
 import io
@@ -19,19 +19,21 @@ from fuel.utils.sparse import is_sparse, to_dense
 
 Array: TypeAlias = NDArray[Any]
 
-# A file of a kilobyte can claim to be an image of gigabytes.
+# Most pixels of a decoded image: the header of a file of a kilobyte can claim
+# an image of gigabytes.
 MAX_PIXELS = 1 << 26
-# No kind of file that another program decodes, such as PostScript.
+# Formats that Pillow decodes itself; other programs decode PostScript, say.
 FORMATS = ('PNG', 'JPEG', 'GIF', 'BMP', 'WEBP', 'TIFF', 'PPM', 'JPEG2000')
-# Of matrices; smaller ones say more as curves.
+# Least height and width of a matrix that is shown as an image; curves show a
+# smaller matrix better.
 SMALLEST_SHEET = 8
 # First bytes of audio files, and the number of samples that are drawn.
 AUDIO = re.compile(rb'RIFF....WAVE|RF64|fLaC|OggS|FORM....AIF|ID3|'
                    rb'\xff[\xf2\xf3\xfa\xfb]|\.snd|caff', re.DOTALL)
 MOST_SAMPLES = 1 << 20
-# Of a text in a row of a table, in letters.
+# Most letters of a text in a row of a table.
 LONGEST = 60
-# Numbers that a row of a table shows of an example.
+# Most numbers of an example that a row of a table shows.
 FEW = 6
 
 _short = reprlib.Repr()
@@ -39,8 +41,11 @@ _short.maxstring = _short.maxother = 2 * LONGEST
 
 
 def shown_array(part: Any) -> Array:
-    """Return the data of a source in an example as a dense array: an audio
-    file as samples, another object as an array that holds it."""
+    """Return the data of a source in an example as a dense array.
+
+    The array of an audio file has the samples.  An object that is not an
+    array becomes an array of objects that holds it.
+    """
     if is_sparse(part):
         return numpy.asarray(to_dense(part)[0])
     if isinstance(part, (bytes, bytearray, memoryview)) and try_call(
@@ -55,7 +60,7 @@ def shown_array(part: Any) -> Array:
 
 
 def _is_file(content: bytes) -> bool:
-    """Return whether bytes are not text in UTF-8."""
+    """Return whether bytes are those of a binary file, not text in UTF-8."""
     try:
         content.decode('utf8')
     except UnicodeDecodeError:
@@ -64,14 +69,18 @@ def _is_file(content: bytes) -> bool:
 
 
 def as_curve(example: Array) -> Array:
-    """Return the samples of an audio file, or a text where the library that
-    decodes it is missing; other examples as they are."""
+    """Return the samples of an audio file, and other examples unchanged.
+
+    If the library that decodes audio is missing, a text takes the place of
+    the samples.
+    """
     if example.dtype != 'uint8' or example.ndim != 1:
         return example
     if not AUDIO.match(example[:12].tobytes()):
         return example
     try:
-        # By its name: it is built on streams, which show themselves by this.
+        # Not an import statement: that module imports streams, which import
+        # this package.
         audio = import_module('fuel.interop.audio')
         return numpy.asarray(audio.first_samples(
             example.tobytes(), MOST_SAMPLES))
@@ -82,15 +91,16 @@ def as_curve(example: Array) -> Array:
 
 
 def is_numeric(example: Array) -> bool:
-    """Return whether an example is of numbers."""
+    """Return whether an example holds numbers."""
     return example.dtype.kind in 'buif'
 
 
 def as_image(example: Array, is_labelled: bool = False
              ) -> Image.Image | None:
-    """Return an image of an example, None if it is none.
+    """Return an image of an example; None if the example is not an image.
 
-    `is_labelled`: whether its axes are called height and width.
+    `is_labelled`: whether the axes of the example are called height and
+        width.
     """
     array = numpy.asarray(example)
     if array.dtype == 'uint8' and array.ndim == 1 and array.size > 16:
@@ -100,7 +110,7 @@ def as_image(example: Array, is_labelled: bool = False
         array = array[None]
     if array.ndim == 3 and array.shape[0] not in (1, 3) and (
             array.shape[2] in (1, 3)):
-        # As files of others have them, channels last.
+        # The channels are the last axis, as in files of other libraries.
         array = array.transpose(2, 0, 1)
     if array.ndim != 3 or array.shape[0] not in (1, 3) or min(
             array.shape[1:]) < 2 or not is_numeric(array):
@@ -111,7 +121,7 @@ def as_image(example: Array, is_labelled: bool = False
 
 
 def _decoded(content: bytes) -> Image.Image | None:
-    """Return the image in a file, None if it cannot be decoded."""
+    """Return the image in a file; None if the file cannot be decoded."""
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             if image.width * image.height > MAX_PIXELS:
@@ -122,7 +132,7 @@ def _decoded(content: bytes) -> Image.Image | None:
 
 
 def pixels(array: Array) -> NDArray[numpy.uint8]:
-    """Spread numbers over 0 to 255, unless they use that range."""
+    """Return numbers scaled to 0 to 255; uint8 above 1 stay as they are."""
     if array.dtype == numpy.uint8 and array.max(initial=0) > 1:
         return array
     finite = array[numpy.isfinite(array)].astype('float64')
@@ -146,8 +156,11 @@ def shown_text(example: Any) -> str:
 
 
 def cell_of(example: Array) -> str:
-    """Return an example as the cell of a table: its few numbers, the start of
-    its text, or type and shape of the array."""
+    """Return the text of an example for the cell of a table.
+
+    It is the numbers if they are few, the start of a text, or else the type,
+    shape and range of the array.
+    """
     if not is_numeric(example):
         text = shown_text(example)
         return text if len(text) <= LONGEST else f'{text[:LONGEST - 3]}...'
@@ -159,7 +172,7 @@ def cell_of(example: Array) -> str:
 
 
 def numbers_in(examples: Sequence[Array]) -> str:
-    """Return the range of numeric examples as text, '' for others."""
+    """Return the range of numeric examples as text; '' for other examples."""
     numbers = [numpy.ravel(example) for example in examples]
     numbers = [array for array in numbers if array.size]
     if not numbers or not all(map(is_numeric, numbers)):

@@ -1,4 +1,4 @@
-"""A pipeline as a graph: its drawing, and a text for Graphviz."""
+"""Draw the graph of a pipeline, and write it in Graphviz's language."""
 from __future__ import annotations
 
 import os
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class PipelineGraph:
     r"""A drawing of a pipeline.
 
-    A notebook shows the drawing; ``str(graph)`` is the text that Graphviz
-    takes, for those who want it drawn otherwise.
+    A notebook shows the drawing.  ``str(graph)`` is the graph in Graphviz's
+    language (DOT), to draw it in another style.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class PipelineGraph:
     Attributes
     ----------
     source : str
-        In Graphviz's language.
+        The graph in Graphviz's language.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class PipelineGraph:
     """
 
     def __init__(self, stream: object) -> None:
-        # Not imported above: few draw.
+        # Imported here, since few programs draw.
         from fuel.describe.drawing import Box
         self.title = short(stream)
         self._boxes = [Box.of(stage) for stage in described(stream)]
@@ -55,24 +55,25 @@ class PipelineGraph:
     def svg(self) -> str:
         """Return the drawing.
 
-        Data sets are on top, and each stage is below those that it reads.
-        What runs elsewhere, such as in worker processes, has a dashed rim.
+        Data sets are on top, and each stage is below its inputs.  A stage
+        that runs in workers, in threads or on a server has a dashed outline.
 
         Returns
         -------
         str
-            In SVG.
+            The drawing in SVG.
         """
         from fuel.describe.drawing import drawing
         return drawing(self.title, self._boxes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the drawing, or the text that Graphviz takes.
+        """Save the drawing, or the text in Graphviz's language.
 
         Parameters
         ----------
         path : str
-            Ends in ``.svg`` for the drawing.
+            Name of the file.  If it ends in ``.svg``, the drawing is saved,
+            otherwise the text.
         """
         from fuel.utils.atomic_files import write_text
         name = os.fspath(path)

@@ -1,4 +1,4 @@
-"""Objects of Fuel as tables, for notebooks."""
+"""Show streams and data sets as HTML tables in notebooks."""
 from __future__ import annotations
 
 from fuel.utils.arguments import is_dataset, try_call
@@ -11,8 +11,10 @@ _HEAD = ('Stage', 'Produces', 'Source', 'Type', 'Axes', 'Runs in')
 
 
 def stream_html(stream: object) -> str:
-    """Return a pipeline as a table, with examples of its data sets, if they
-    are in memory or their files are open."""
+    """Return a pipeline as an HTML table, with examples of its data sets.
+
+    Only data sets in memory, or whose files are open, show examples.
+    """
     stages = described(stream)
     if not stages:
         return f'<pre>{escape(stream_text(stream))}</pre>'
@@ -25,15 +27,17 @@ def stream_html(stream: object) -> str:
 
 
 def dataset_html(dataset: object) -> str:
-    """Return a data set as a table, with a few examples, unless that takes
-    long."""
+    """Return a data set as an HTML table, with a few examples.
+
+    The examples are left out if reading them takes long.
+    """
     rows = _rows(dataset_stage(dataset))
     return _table([_row(_HEAD[:-1], 'th'), *rows]) + _shown_at_once(
         dataset, may_open=True)
 
 
 def _table(rows: list[str]) -> str:
-    """Return rows as a table that can be moved where the page is narrow."""
+    """Return rows as an HTML table that scrolls where the page is narrow."""
     return ('<div style="overflow-x: auto"><table>'
             f'{"".join(rows)}</table></div>')
 
@@ -45,7 +49,7 @@ def _row(cells: tuple[str, ...], tag: str = 'td') -> str:
 
 
 def _rows(stage: Described) -> list[str]:
-    """Return the rows of a stage: one for each source."""
+    """Return the HTML rows of a stage, one for each source."""
     name = '&nbsp;' * 4 * stage.depth + f'<b>{escape(stage.name)}</b>'
     produces = '<br>'.join(map(escape, [stage.items, *stage.details]))
     rows = []
@@ -65,7 +69,10 @@ def _cells(source: DescribedSource) -> tuple[str, str, str]:
 
 
 def _shown_at_once(dataset: object, may_open: bool = False) -> str:
-    """Return a few examples, if that takes no more than a moment."""
+    """Return a few examples in HTML; '' if reading them takes long.
+
+    `may_open`: whether a local file may be opened to read them.
+    """
     from fuel.describe.samples import FEW, is_quick, preview_dataset
     if not try_call(False, is_quick, dataset, may_open):
         return ''

@@ -1,4 +1,4 @@
-"""Examples as HTML, for light and dark pages."""
+"""Show examples in HTML, on light and dark pages."""
 from __future__ import annotations
 
 import base64
@@ -11,7 +11,7 @@ from PIL import Image
 from fuel.describe.panels import Panel, Plot, thumbnail
 from fuel.utils.printing import printable
 
-# In pixels: how high images are, and how wide and high drawings.
+# In pixels: height of images, width of plots and height of plots.
 HEIGHT = 56
 WIDTH = 480
 PLOT = 90
@@ -20,12 +20,12 @@ INK = '#4f83d6'
 
 
 def escape(text: str) -> str:
-    """Return a text as HTML, in which nothing steers a browser."""
+    """Return a text as HTML, with markup and control characters escaped."""
     return escape_html(printable(text))
 
 
 def table_html(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as a table, the first one of names."""
+    """Return rows as an HTML table, whose first row is the header."""
     style = ('style="text-align: left; vertical-align: top; '
              'white-space: pre-wrap"')
     lines = [
@@ -43,8 +43,10 @@ def lines_html(text: str) -> str:
 
 
 def panel_html(panel: Panel, rows: int) -> str:
-    """Return images, a histogram or curves; nothing if a table with so many
-    rows shows them."""
+    """Return the images, histogram or curves of a panel in HTML.
+
+    The result is '' if a table with at most `rows` rows shows the examples.
+    """
     if panel.images:
         drawing = _images(panel)
     elif panel.is_tabular and not (
@@ -74,8 +76,11 @@ def _images(panel: Panel) -> str:
 
 
 def _png(image: Image.Image) -> str:
-    """Return an image as base64, no larger than it is shown on a screen of
-    fine pixels."""
+    """Return an image as a PNG file in base64.
+
+    A larger image is reduced to three times the height at which pages show
+    it, enough for screens of high density.
+    """
     most = 3 * HEIGHT
     if max(image.size) > most:
         image = thumbnail(image, most)
@@ -85,7 +90,7 @@ def _png(image: Image.Image) -> str:
 
 
 def _plot(plot: Plot) -> str:
-    """Return bars and curves as SVG."""
+    """Return the bars and curves of a plot as SVG."""
     height = PLOT + 16 * bool(plot.labels)
     parts = [
         f'<rect x="{left * WIDTH:.1f}" y="{(1 - high) * PLOT:.1f}" '

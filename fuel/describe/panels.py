@@ -20,11 +20,11 @@ MARGIN = 4
 WIDTH = COLUMNS * (THUMBNAIL + MARGIN) + MARGIN
 PLOT_HEIGHT = 120
 LABEL_HEIGHT = 12
-# A curve from here on has a picture of its own.
+# Least length of a curve that has a picture of its own.
 LONG = 4 * WIDTH
-# Of a histogram: so many classes have a bar each, all others come together.
+# Number of bars of a histogram; with fewer values, each value has a bar.
 MOST_CLASSES = 20
-# Columns of a matrix that is drawn as that many curves.
+# Most columns of a matrix that is drawn as one curve for each column.
 MOST_CHANNELS = 8
 INK = (40, 80, 160)
 PAPER = (255, 255, 255)
@@ -33,11 +33,11 @@ Point = tuple[float, float]
 
 
 class Plot(NamedTuple):
-    """Curves or bars in a box from (0, 0) to (1, 1), upwards.
+    """Curves or bars in a box from (0, 0) to (1, 1), whose y axis points up.
 
     `lines`: the points of each curve.
-    `bars`: left, right and height of each bar.
-    `labels`: the middle of each text below, and the text.
+    `bars`: left end, right end and height of each bar.
+    `labels`: horizontal centre and text of each label below the box.
     """
 
     lines: Sequence[Sequence[Point]] = ()
@@ -48,15 +48,16 @@ class Plot(NamedTuple):
 class Panel:
     """Examples of one source, and the way in which they are drawn.
 
-    `name`: of the source.
-    `examples`: arrays; of a text, those of a string.
-    `captions`: the class of each, if that is known.
-    `count`: their number, as text.
+    `name`: name of the source.
+    `examples`: arrays; the array of a text holds a string.
+    `captions`: name of the class of each example, if that is known.
+    `count`: number of the examples, as text.
     `is_labelled`: whether the axes are called height and width.
-    `class_names`: of the numbers of classes.
-    `column`: all numbers of the source, where the examples are chosen by
-        other sources and must not be counted; empty where they are not
-        known. None: the examples are counted.
+    `class_names`: names of the classes, by number of the class.
+    `column`: all numbers of the source, which the histogram counts instead of
+        the examples; empty if the numbers are not known. None: the histogram
+        counts the examples. It is passed if other sources decide which
+        examples are shown.
     """
 
     def __init__(self, name: str, examples: Sequence[Array],
@@ -73,7 +74,7 @@ class Panel:
         self.column = column
 
     def label(self, captions: Sequence[str]) -> None:
-        """Add the name of its class to each example."""
+        """Set the caption of each example: the name of its class."""
         self.captions = [_cut(caption) for caption in captions]
 
     @cached_property
@@ -85,8 +86,11 @@ class Panel:
 
     @cached_property
     def images(self) -> list[Image.Image]:
-        """A picture of each example, if all are images, or curves too long to
-        be drawn one above the other; else none."""
+        """A picture of each example (list of image).
+
+        It is empty unless all examples are images, or long curves that are
+        drawn one by one.
+        """
         found = []
         for example in self.examples:
             image = as_image(example, self.is_labelled)
@@ -102,7 +106,7 @@ class Panel:
 
     @property
     def is_tabular(self) -> bool:
-        """Whether a row of a table shows an example (bool)."""
+        """Whether the row of a table can show an example (bool)."""
         return not self.images and not any(
             is_numeric(example) and example.size > FEW
             for example in self.examples)
@@ -115,9 +119,12 @@ class Panel:
 
     @cached_property
     def counts(self) -> list[tuple[str, int]]:
-        """Number of examples of each value, or in each bin of a histogram if
-        values are many. Empty for unsorted floats, for examples of several
-        numbers, and for texts that seldom repeat (list)."""
+        """Number of examples of each value (list of tuple).
+
+        If there are many values, it is the number in each bin of a histogram.
+        The list is empty for unsorted floats, for examples of several
+        numbers, and for texts that seldom repeat.
+        """
         if self.column is not None:
             numbers = self.column.ravel()
         elif self.is_single:
@@ -140,7 +147,7 @@ class Panel:
             edges, heights, strict=False)]
 
     def _count_texts(self) -> list[tuple[str, int]]:
-        """Return the number of occurrences of each text, if there are few."""
+        """Return the number of examples of each text, if texts are few."""
         if any(one.ndim or one.dtype.kind not in 'USOT'
                for one in self.examples):
             return []
@@ -149,7 +156,7 @@ class Panel:
             MOST_CLASSES, 1 + len(self.examples) / 2) else []
 
     def name_of(self, number: float) -> str:
-        """Return the name of a class, or of a number as it is."""
+        """Return the name of the class with a number, or else the number."""
         names = self.class_names
         if isinstance(number, int) and 0 <= number < len(names):
             return names[number]
@@ -173,7 +180,7 @@ class Panel:
 
     @property
     def cells(self) -> list[str]:
-        """Each example as the cell of a table (list of str)."""
+        """The text of each example for the cell of a table (list of str)."""
         return list(map(cell_of, self.examples))
 
     @cached_property
@@ -191,7 +198,7 @@ def _histogram(counts: list[tuple[str, int]]) -> Plot:
     counts = [(_cut(name), count) for name, count in counts]
     pitch = 1 / max(len(counts), COLUMNS)
     most = max(count for _, count in counts)
-    # Labels that do not touch each other.
+    # Leave out labels, so that they do not touch each other.
     step = -(-len(counts) * max(len(name) for name, _ in counts) // 64) or 1
     return Plot(
         bars=[(place * pitch, (place + .8) * pitch, count / most)
@@ -201,7 +208,7 @@ def _histogram(counts: list[tuple[str, int]]) -> Plot:
 
 
 def _bars(numbers: Array) -> Plot:
-    """Return a bar for each number, from the lowest or zero on."""
+    """Return a bar for each number, from the lowest number or from zero on."""
     numbers = finite(numbers)
     low, high = min(numbers.min(), 0.), max(numbers.max(), 0.)
     heights = (numbers - low) / ((high - low) or 1)
@@ -211,8 +218,7 @@ def _bars(numbers: Array) -> Plot:
 
 
 def _curves(examples: Sequence[Array]) -> Plot:
-    """Return a curve for each example, or one for each of its few channels,
-    all on one scale."""
+    """Return a plot with a curve for each channel, all on one scale."""
     curves = [thinned(numpy.ravel(channel).astype('float64'))
               for example in examples for channel in _channels(example)
               if channel.size]
@@ -230,16 +236,21 @@ def _curves(examples: Sequence[Array]) -> Plot:
 
 
 def _channels(example: Array) -> Sequence[Array]:
-    """Return the channels of a curve of few numbers a step; other examples as
-    they are."""
+    """Return the columns of a narrow matrix, each to be drawn as a curve.
+
+    Any other example is returned as the only curve.
+    """
     if example.ndim != 2 or min(example.shape) > MOST_CHANNELS:
         return [example]
     return list(example.T if example.shape[0] > example.shape[1] else example)
 
 
 def finite(numbers: Array) -> Array:
-    """Return numbers, the infinite ones as the largest and the lowest of the
-    others, and zero for those that are none."""
+    """Return numbers with the infinite values and NaN replaced.
+
+    Infinite values become the largest and the lowest finite number, and NaN
+    becomes zero.
+    """
     numbers = numbers.astype('float64')
     others = numbers[numpy.isfinite(numbers)]
     low, high = (others.min(), others.max()) if others.size else (0., 0.)
@@ -247,8 +258,10 @@ def finite(numbers: Array) -> Array:
 
 
 def thinned(curve: Array) -> Array:
-    """Return no more of a curve than can be seen: the lowest and the highest
-    number of each part."""
+    """Return a long curve with fewer points, as many as a plot can show.
+
+    They are the lowest and the highest number of each part of the curve.
+    """
     part = curve.size // WIDTH
     if part < 4:
         return curve
@@ -259,8 +272,11 @@ def thinned(curve: Array) -> Array:
 
 
 def _waves(examples: Sequence[Array]) -> list[Image.Image]:
-    """Return a small picture of each long curve, all on one scale; none if
-    an example is not a curve, or if all are short."""
+    """Return a small picture of each curve, all on one scale.
+
+    The list is empty if an example is not a curve, or if all curves are
+    short.
+    """
     if not examples or any(
             curve.ndim != 1 or not is_numeric(curve)
             or curve.size < THUMBNAIL for curve in examples) or max(
@@ -283,7 +299,7 @@ def _waves(examples: Sequence[Array]) -> list[Image.Image]:
 
 def contact_sheet(images: Sequence[Image.Image],
                   captions: Sequence[str]) -> Image.Image:
-    """Draw images in rows, each with the name of its class below."""
+    """Return one picture of images in rows, each above its caption."""
     rows = -(-len(images) // COLUMNS)
     pitch = THUMBNAIL + MARGIN + (LABEL_HEIGHT if captions else 0)
     sheet = Image.new('RGB', (WIDTH, rows * pitch), PAPER)
@@ -293,7 +309,7 @@ def contact_sheet(images: Sequence[Image.Image],
         left, top = MARGIN + column * (THUMBNAIL + MARGIN), row * pitch
         sheet.paste(thumbnail(image), (left, top))
         if captions:
-            # One line, as long as the image is wide.
+            # A caption is one line, cut to the width of the image.
             write(pen, (left, top + THUMBNAIL), captions[i])
     return sheet
 
@@ -301,7 +317,7 @@ def contact_sheet(images: Sequence[Image.Image],
 def thumbnail(image: Image.Image, side: int = THUMBNAIL) -> Image.Image:
     """Return an image scaled so that its longer side has `side` pixels."""
     scale = side / max(image.size)
-    # Pixels stay squares where they become larger.
+    # Enlarged pixels stay square.
     kind = Image.Resampling.NEAREST if scale > 1 else (
         Image.Resampling.BICUBIC)
     return image.resize([max(1, round(length * scale))
@@ -309,7 +325,7 @@ def thumbnail(image: Image.Image, side: int = THUMBNAIL) -> Image.Image:
 
 
 def picture_of(panel: Panel) -> Image.Image:
-    """Return a picture of examples: images, waves, texts or curves."""
+    """Return a picture of a panel: images, texts, bars or curves."""
     if panel.images:
         return contact_sheet(panel.images, panel.captions)
     is_drawn = panel.is_numeric or bool(panel.counts)
@@ -336,8 +352,11 @@ def picture_of(panel: Panel) -> Image.Image:
 def write(pen: ImageDraw.ImageDraw, place: Point, text: str,
           colour: tuple[int, int, int] = INK,
           is_middle: bool = False) -> None:
-    """Write a text into a picture; escape characters that the font of an old
-    Pillow lacks."""
+    """Write a text into a picture.
+
+    Characters that the font of an old Pillow lacks are escaped.
+    `is_middle`: whether the text is centred at the place.
+    """
     if not isinstance(pen.getfont(), ImageFont.FreeTypeFont):
         text = text.encode('latin-1', 'backslashreplace').decode('latin-1')
     if is_middle:
@@ -346,6 +365,6 @@ def write(pen: ImageDraw.ImageDraw, place: Point, text: str,
 
 
 def _cut(name: str) -> str:
-    """Return the name of a class, as long as an image is wide."""
+    """Return the name of a class, cut to the width of an image."""
     name = printable(name)
     return name if len(name) <= 12 else f'{name[:9]}...'

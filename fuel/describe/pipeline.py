@@ -13,7 +13,7 @@ from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.utils.arguments import is_dataset, one_line, try_call
 from fuel.utils.printing import printable
 
-# Deeper pipelines are not drawn: perhaps one reads itself.
+# Most stages that are described: a pipeline may read itself.
 MOST_STAGES = 100
 HERE = 'this process'
 
@@ -33,12 +33,17 @@ class DescribedSource(NamedTuple):
 
 
 class Described(NamedTuple):
-    """A stage, or a data set, of a pipeline.
+    """The description of a stage, or a data set, of a pipeline.
 
-    `number`: its place in the list of all.
-    `parent`: that of the stage that reads it; None for the outermost.
-    `items`: its kind of items, their number and size.
-    `details`: further facts.
+    `number`: place of the stage in the list of all stages.
+    `parent`: number of the stage that reads this stage; None for the
+        outermost stage.
+    `depth`: number of stages downstream of this stage.
+    `items`: text about the items: kind, number, and size of batches.
+    `runs_in`: text that says where the stage runs: in this process, in
+        threads, in workers or on a server.
+    `details`: further facts, as texts.
+    `subject`: the stage or data set itself.
     """
 
     number: int
@@ -75,7 +80,7 @@ def _describe(stream: Any, parent: int | None, depth: int, runs_in: str,
         number, parent, depth, stage_name(stream),
         try_call([], _sources, stream), items_text(stream), here,
         [] if scheme is None else [one_line(scheme)], stream))
-    # The stages below one of workers or threads run there as well.
+    # The stages upstream of a stage of workers or threads run there as well.
     inside = here if here.endswith(
         ('worker', 'workers', 'thread', 'threads')) else runs_in
     for child in try_call(list[Any](), child_streams, stream):
@@ -87,7 +92,7 @@ def _describe(stream: Any, parent: int | None, depth: int, runs_in: str,
 
 
 def stage_name(stream: object) -> str:
-    """Return the name of a stage; of a user's function too."""
+    """Return the class name of a stage, with the name of its function."""
     function = try_call(None, lambda: vars(stream).get('mapping'))
     if isinstance(function, partial):
         function = function.func
@@ -123,9 +128,10 @@ def _sources(owner: object) -> list[DescribedSource]:
 
 
 def _is_known(cls: type) -> bool:
-    """Return whether a class's types are those of its data.
+    """Return whether a class declares the types of the data that it makes.
 
-    They are not where a class makes data, and says nothing of them.
+    A class that overrides a method that makes data, and no method that
+    declares types, inherits types that may be wrong.
     """
     for base in cls.__mro__:
         if not vars(base).keys().isdisjoint(_TYPES):
@@ -144,14 +150,14 @@ def _axes(by_source: Mapping[str, Any], source: str) -> tuple[str, ...] | None:
 
 
 def present(owner: object, name: str) -> Any:
-    """Return an attribute, unless only a server knows it."""
+    """Return an attribute; None if only a server knows its value."""
     if name in getattr(type(owner), 'remote_attributes', ()):
         return vars(owner).get(f'_{name}')
     return getattr(owner, name)
 
 
 def batch_size(stream: Any) -> int | None:
-    """Return the number of examples of a stream's batches, if known."""
+    """Return the number of examples in a batch; None if it is unknown."""
     while stream is not None:
         stage = stage_of(stream)
         size = batch_size_of(
@@ -165,8 +171,7 @@ def batch_size(stream: Any) -> int | None:
 
 
 def items_text(stream: object) -> str:
-    """Return a text about a stream's items: examples or batches, and
-    number."""
+    """Return a text about a stream's items: their number and kind."""
     examples = try_call(None, present, stream, 'produces_examples')
     count = try_call(None, length_of, stream)
     number = '' if count is None else f'{count} '
@@ -204,20 +209,20 @@ def _nested(subject: object, depth: int) -> str:
 
 
 def stream_text(stream: object) -> str:
-    """Return a pipeline, one stage a line, each reading the next."""
+    """Return a description of a pipeline, with a line for each stage."""
     lines = ['  ' * stage.depth + f'{stage.name}: {_text(stage)}'
              for stage in described(stream)]
     return '\n'.join(lines) or f'<{type(stream).__name__}>'
 
 
 def dataset_text(dataset: object) -> str:
-    """Return a data set in one line."""
+    """Return a description of a data set in one line."""
     known = try_call('', lambda: f': {_text(dataset_stage(dataset))}')
     return f'<{type(dataset).__name__}{known}>'
 
 
 def iterator_text(iterator: object) -> str:
-    """Return an epoch iterator in one line: where it stands."""
+    """Return the position of an epoch iterator as a line of text."""
     name = type(iterator).__name__
     return f'<{name}{try_call("", _position, iterator)}>'
 
@@ -245,7 +250,7 @@ def _text(stage: Described) -> str:
 
 
 def source_text(source: DescribedSource) -> str:
-    """Return name, type, shape and axes of a source, as far as known."""
+    """Return the known facts of a source: name, type, shape and axes."""
     parts = [source.name, type_text(source.type)]
     if source.axes:
         parts.append('[' + ', '.join(
@@ -254,7 +259,7 @@ def source_text(source: DescribedSource) -> str:
 
 
 def type_text(known: SourceType | None) -> str:
-    """Return type and shape of a source, '' where neither is known."""
+    """Return the type and shape of a source; '' if neither is known."""
     if known is None:
         return ''
     dtype = '' if known.dtype is None else str(known.dtype)

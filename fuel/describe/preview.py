@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from fuel.describe.panels import Panel
 
-# Examples that a table has in a row each.
+# Most rows of a table, one for each example.
 MOST_ROWS = 8
-# Sources that text and HTML show, and how wide a line is, in letters.
+# Most sources that text and HTML show, and letters of a line of text.
 MOST_SOURCES = 8
 LINE = 79
 
@@ -24,15 +24,16 @@ class Preview:
     """Some examples of each source: images, texts, rows of a table, curves.
 
     :meth:`fuel.datasets.Dataset.preview` and
-    :meth:`fuel.streams.AbstractDataStream.preview` return it. ``print`` and
-    a prompt show text, a notebook pictures.
+    :meth:`fuel.streams.AbstractDataStream.preview` return a preview.
+    ``print`` and an interactive prompt show text, a notebook shows pictures.
 
     Attributes
     ----------
     title : str
-        The data set or stream, and the numbers of examples.
+        Name of the data set or stream, and which examples are shown.
     error : Exception or None
-        The error of the first unreadable example; the rest is shown.
+        The error of the first example that could not be read.  The examples
+        that could be read are shown.
     """
 
     def __init__(self, title: str, panels: Sequence[Panel] = (),
@@ -41,7 +42,7 @@ class Preview:
         self.title = printable(title)
         self.panels = panels
         self.error = error
-        # Of the examples; none for the first ones.
+        # Numbers of the examples in the data set; empty for the first ones.
         self.numbers = numbers
 
     def __repr__(self) -> str:
@@ -56,8 +57,11 @@ class Preview:
         return '\n'.join([*lines, *self._rest(), *self._problem()])
 
     def _rows(self, panels: Sequence[Panel]) -> list[list[str]]:
-        """Return the rows of a table, the first one of names: of the first
-        examples, or of some of those that are spread over all."""
+        """Return the rows of a table of examples, with names as first row.
+
+        The table has the first examples. If the examples are spread over the
+        data set, the rows are spread over the examples.
+        """
         if not panels:
             return []
         count = max(len(panel.examples) for panel in panels)
@@ -73,13 +77,13 @@ class Preview:
             for place in places]]
 
     def _rest(self) -> list[str]:
-        """Return a line about the sources that are left out."""
+        """Return a line that names the sources that are left out."""
         names = [printable(panel.name) for panel in self.panels[MOST_SOURCES:]]
         return [f'and {len(names)} more: {", ".join(names)[:10 * LINE]}'
                 ] if names else []
 
     def _problem(self) -> list[str]:
-        """Return lines about examples that could not be read."""
+        """Return the lines of the error of an unreadable example."""
         if self.error is None:
             return []
         text = try_call('', str, self.error)
@@ -93,12 +97,12 @@ class Preview:
         return f'<div>{escape(self.title)}</div>{self.html()}'
 
     def html(self) -> str:
-        """Return a part of a page, without the title.
+        """Return the preview as a fragment of HTML, without the title.
 
         Returns
         -------
         str
-            In HTML, for a light or a dark page.
+            HTML for a light or a dark page.
         """
         from fuel.describe.page import lines_html, panel_html, table_html
         panels = [panel for panel in self.panels[:MOST_SOURCES]
@@ -113,8 +117,10 @@ class Preview:
         return ''.join(parts)
 
     def picture(self) -> Image.Image:
-        """Return a picture: of each source a contact sheet of its images, or
-        curves, bars or texts.
+        """Return a picture of the examples of all sources.
+
+        The picture of a source is a contact sheet of images, or curves, bars
+        or texts.
 
         Returns
         -------
@@ -123,7 +129,7 @@ class Preview:
         Raises
         ------
         Exception
-            What could not be read, if nothing could.
+            The error in `error`, if no example could be read.
         """
         from fuel.describe.panels import picture_of, write
         from PIL import Image, ImageDraw
@@ -150,14 +156,15 @@ class Preview:
         Parameters
         ----------
         path : str
-            Ends in that of a kind of picture, such as ``.png``.
+            Name of the file, with the file extension of an image format, such
+            as ``.png``.
 
         Raises
         ------
         ValueError
-            If it ends otherwise.
+            If the file extension is another one.
         OSError
-            If it cannot be written.
+            If the file cannot be written.
         """
         name = os.fspath(path)
         try:
@@ -172,7 +179,7 @@ class Preview:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as lines of columns."""
+    """Return rows as lines of text with aligned columns."""
     columns = [list(map(printable, column))
                for column in zip(*rows, strict=True)]
     if not columns:

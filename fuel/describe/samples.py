@@ -1,4 +1,4 @@
-"""Examples that a preview shows, read beside all that runs."""
+"""Read the examples of a preview, without effect on running epochs."""
 from __future__ import annotations
 
 import math
@@ -28,19 +28,21 @@ from fuel.utils.arguments import try_call
 from fuel.utils.overrides import covers
 from fuel.utils.sparse import count_bytes, count_rows, iterate_rows
 
-# Of all examples that are drawn, unless the first has more.
+# Most bytes of all examples of a preview; the first example may have more.
 MOST_BYTES = 1 << 28
 # Number of examples of a remote data set, or in a notebook's own display.
 FEW = 8
-# Errors before one example, at which all others are taken for bad too.
+# Reading ends after this number of errors, if no example could be read.
 MOST_ERRORS = 3
-# The sources that hold classes, best first.
+# The names of sources that hold classes; the first that exists is used.
 LABELS = ('targets', 'labels', 'fine_labels')
 
 
 def preview_dataset(dataset: Any, count: int) -> Preview:
-    """Return examples of each source of a data set, spread evenly over all;
-    the first ones of a data set that is read in order."""
+    """Return a preview of `count` examples, spread evenly over a data set.
+
+    If the data set is read in order, they are its first examples.
+    """
     error: Exception | None = None
     examples: dict[int, tuple[Any, ...]] = {}
     which = ''
@@ -68,8 +70,10 @@ def preview_dataset(dataset: Any, count: int) -> Preview:
 
 def _first_examples(dataset: Any, count: int) -> tuple[
         list[tuple[Any, ...]], Exception | None]:
-    """Return the first examples of a data set that is read in order, and the
-    error at which that ended, if one did."""
+    """Return the first examples of a data set that is read in order.
+
+    The second value is the error that ended the reading, or None.
+    """
     if try_method(dataset, 'is_read_once'):
         raise _used_up()
     found: list[tuple[Any, ...]] = []
@@ -82,8 +86,10 @@ def _first_examples(dataset: Any, count: int) -> tuple[
 
 def _take(found: list[tuple[Any, ...]], items: Iterable[tuple[Any, ...]],
           count: int) -> Exception | None:
-    """Put the next items into a list, as long as they are small enough; return
-    the error that ended them, if any."""
+    """Append the next items to a list, up to `count` items or `MOST_BYTES`.
+
+    Returns: the error that ended the reading, or None.
+    """
     size = 0
     try:
         for item in islice(items, count):
@@ -98,15 +104,18 @@ def _take(found: list[tuple[Any, ...]], items: Iterable[tuple[Any, ...]],
 
 def _spread_examples(dataset: Any, total: int, count: int) -> tuple[
         dict[int, tuple[Any, ...]], Exception | None]:
-    """Return examples spread evenly over all readable ones, with their
-    numbers, and the first error of the others, if any."""
+    """Return examples spread evenly over a data set, by number.
+
+    Examples that cannot be read are left out. The second value is the first
+    error, or None.
+    """
     count = min(count, total)
     if not count:
         return {}, None
     size = _size_of(dataset)
     count = max(1, min(count, MOST_BYTES // max(1, size)))
     rows = numpy.linspace(0, total - 1, count).astype('int64').tolist()
-    # Read a remote data set once only: a second attempt may take minutes.
+    # Read a remote data set only once: a second attempt may take minutes.
     batch = dataset[rows] if names_url(dataset) else try_call(
         None, dataset.__getitem__, rows)
     if batch is not None and all(
@@ -126,8 +135,10 @@ def _spread_examples(dataset: Any, total: int, count: int) -> tuple[
 
 
 def _size_of(dataset: Any) -> int:
-    """Return the number of bytes of an example; of the first one, if the types
-    are not known."""
+    """Return the number of bytes of an example.
+
+    If the types are not known, it is the size of the first example.
+    """
     types = try_method(dataset, 'known_types', {})
     known = [types.get(source) for source in dataset.sources]
     sizes = [_bytes_of(one) for one in known]
@@ -138,7 +149,7 @@ def _size_of(dataset: Any) -> int:
 
 
 def _bytes_of(known: SourceType | None) -> int | None:
-    """Return the number of bytes of an example of a source, if it is known."""
+    """Return the bytes of a source's data in an example; None if unknown."""
     if known is None or known.dtype is None or known.dtype.hasobject:
         return None
     lengths = [length for length in known.shape or () if length is not None]
@@ -154,10 +165,11 @@ def names_url(dataset: object) -> bool:
 
 
 def is_quick(dataset: object, may_open: bool) -> bool:
-    """Return whether a few examples can be read in a moment, without calling a
-    user's function.
+    """Return whether a few examples can be read at once.
 
-    `may_open`: whether a local file may be opened for it.
+    Reading them must not call a user's function either.
+
+    `may_open`: whether a local file may be opened to read them.
     """
     return bool(try_method(dataset, 'known_length')) and covers(
         dataset, 'takes_requests', ('get_data',)) and (
@@ -167,8 +179,10 @@ def is_quick(dataset: object, may_open: bool) -> bool:
 
 
 def preview_stream(stream: Any, count: int) -> Preview:
-    """Return examples of the batch with which the next epoch of a stream
-    would begin; of a stream of examples, the first ones."""
+    """Return a preview of the first examples of a stream's next epoch.
+
+    They are examples of the first batch, if the stream produces batches.
+    """
     error: Exception | None = None
     columns: list[list[Array]] = []
     which = 'nothing was read'
@@ -187,8 +201,11 @@ def preview_stream(stream: Any, count: int) -> Preview:
 
 def _first_items(stream: Any, count: int) -> tuple[
         list[list[Array]], str, Exception | None]:
-    """Return the examples of each source, which they are, and the error at
-    which that ended, if one did."""
+    """Return the first examples of each source of a stream.
+
+    Returns: the examples of each source, a text that says which examples they
+        are, and the error that ended the reading, or None.
+    """
     _refuse_used_up(stream)
     ours = copied_pipeline(stream, may_draw=True)
     pairs = list(zip(_streams(ours), _streams(stream), strict=True))
@@ -221,7 +238,7 @@ def _rows_of(part: Any, count: int) -> list[Array]:
 
 
 def _refuse_used_up(stream: Any) -> None:
-    """Refuse a pipeline whose data a preview would use up."""
+    """Raise ValueError if a preview would use up the data of a pipeline."""
     for one in _streams(stream):
         runs_in = try_call(None, getattr, one, 'runs_in')
         if runs_in is not None and not child_streams(one):
@@ -235,8 +252,10 @@ def _refuse_used_up(stream: Any) -> None:
 
 
 def _is_ordered_once(scheme: object) -> bool:
-    """Return whether a scheme, or a part of it, holds an iterator, which
-    each copy of it would share."""
+    """Return whether a scheme, or a part of it, holds an iterator.
+
+    A copy of the scheme would share the iterator.
+    """
     return isinstance(scheme, Iterator) or (is_scheme(scheme) and any(map(
         _is_ordered_once, (
             *vars(scheme).values(), *parts_of_scheme(scheme)))))
@@ -255,8 +274,11 @@ def _streams(stream: Any) -> Iterator[Any]:
 
 
 def _without_copies(stream: Any) -> Any:
-    """Return a pipeline without the stages that pass items on as they are,
-    such as one of worker processes: the preview starts no process."""
+    """Return a pipeline without the stages that only pass items on.
+
+    A stage of worker processes is one of them, so the preview starts no
+    process.
+    """
     stage = stage_of(stream)
     inputs = list(map(_without_copies, stage.inputs))
     if stage.passes_items_on and len(inputs) == 1:
@@ -267,7 +289,10 @@ def _without_copies(stream: Any) -> Any:
 
 
 def _close(pairs: Sequence[tuple[Any, Any]]) -> None:
-    """Close the states of data sets that the copies of streams opened."""
+    """Close the data sets' states that copies of streams have opened.
+
+    `pairs`: each copy with the stream that it was made of.
+    """
     for ours, theirs in pairs:
         dataset = vars(ours).get('dataset')
         if dataset is None:
@@ -279,7 +304,7 @@ def _close(pairs: Sequence[tuple[Any, Any]]) -> None:
 
 
 def _states(stream: Any) -> list[Any]:
-    """Return the states of a data set that a stream and its epochs have."""
+    """Return the data set's states that a stream and its epochs hold."""
     shown = [vars(stream), *[
         epoch.attributes for _, epoch in stage_of(stream).holders]]
     return [attributes['data_state'] for attributes in shown
@@ -288,8 +313,7 @@ def _states(stream: Any) -> list[Any]:
 
 @contextmanager
 def _generators_kept() -> Iterator[None]:
-    """Restore the global generators, which stages may draw from, at the end
-    of a block."""
+    """Restore the global random generators at the end of a block."""
     python = random.getstate()
     state: Any = numpy.random.get_state(legacy=False)
     torch = sys.modules.get('torch')
@@ -305,14 +329,17 @@ def _generators_kept() -> Iterator[None]:
 
 
 def _names_of(dataset: Any) -> Sequence[str]:
-    """Return the names of the classes of a data set, if it has some."""
+    """Return the names of a data set's classes; () if there are none."""
     names = try_call(None, getattr, dataset, 'class_names')
     return list(map(str, names)) if isinstance(names, (list, tuple)) else ()
 
 
 def _names_behind(stream: Any, label: str | None) -> Sequence[str]:
-    """Return the names of the classes that the numbers of a source stand for
-    in a data set, regardless of the functions applied in between."""
+    """Return the class names of the source that holds classes.
+
+    They come from the data set, or from the stage that encodes the classes.
+    Other stages are assumed to keep the numbers of the classes.
+    """
     if label is None or label not in stream.sources:
         return ()
     encoded = vars(stream).get('parameters')
@@ -328,15 +355,17 @@ def _names_behind(stream: Any, label: str | None) -> Sequence[str]:
 
 
 def label_source(sources: Sequence[str]) -> str | None:
-    """Return the source that holds classes, None if there is none."""
+    """Return the name of the source that holds classes; None if none does."""
     return next((name for name in LABELS if name in sources), None)
 
 
 def _panels(stage: Described, columns: Sequence[list[Array]], which: str,
             names: Sequence[str] = ()) -> list[Panel]:
-    """Return the panels of each source.
+    """Return a panel for each source.
 
-    `names`: of the classes.
+    `columns`: the examples of each source.
+    `which`: text that says which examples they are.
+    `names`: names of the classes.
     """
     by_source = {source.name: examples for source, examples in zip(
         stage.sources, columns, strict=False)}
@@ -354,7 +383,10 @@ def _panels(stage: Described, columns: Sequence[list[Array]], which: str,
 
 
 def _add_captions(panels: list[Panel], label: str) -> None:
-    """Add the names of the classes to the examples of the other sources."""
+    """Set the captions of the other panels to the classes of the examples.
+
+    `label`: name of the source that holds the classes.
+    """
     classes = next(panel for panel in panels if panel.name == label)
     if classes.counts and not any(
             example.dtype.kind == 'f' for example in classes.examples):

@@ -1,4 +1,4 @@
-"""Types and shapes of sources, as far as they are known without reading."""
+"""Types and shapes of sources that are known before data are read."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -17,13 +17,15 @@ class SourceType(NamedTuple):
     Parameters
     ----------
     dtype : numpy.dtype or None
-        None if it is not known.
+        Type of the data; None if it is not known.
     shape : tuple of (int or None), optional
-        Length of each axis, None for one that is not known or differs from
-        item to item.  Defaults to None: not known at all.
+        Length of each axis.  The length is None if it is not known, or
+        differs from item to item.  Defaults to None: not even the number of
+        axes is known.
     is_sparse : bool, optional
-        Whether the data are sparse.  The shape is then that of dense data,
-        so of an example (columns,).  Defaults to False.
+        Whether the data are sparse.  The shape is then the shape of the same
+        data as a dense array, ``(columns,)`` for an example.  Defaults to
+        False.
     """
 
     dtype: numpy.dtype[Any] | None
@@ -31,25 +33,32 @@ class SourceType(NamedTuple):
     is_sparse: bool = False
 
     def in_batches(self, size: int | None) -> SourceType:
-        """Return the type of batches of such examples."""
+        """Return the type of batches whose examples have this type."""
         shape = None if self.shape is None else (size, *self.shape)
         return self._replace(shape=shape)
 
     def example(self) -> SourceType:
-        """Return the type of the examples of such batches."""
+        """Return the type of the examples in batches of this type."""
         return self._replace(shape=self.shape and self.shape[1:])
 
     def kept(self, keeps: AbstractSet[str]) -> SourceType | None:
-        """Return the type after a stage that keeps ``'dtype'``, ``'shape'`` or
-        both; None if nothing of it is known."""
+        """Return the type downstream of a stage, from what the stage keeps.
+
+        `keeps`: may have ``'dtype'`` and ``'shape'``.
+
+        Returns: None if neither dtype nor shape is known.
+        """
         dtype = self.dtype if 'dtype' in keeps else None
         shape = self.shape if 'shape' in keeps else None
-        # NumPy takes None for the type float64 where types are compared.
+        # Not `dtype == None`: NumPy takes None for float64 in comparisons.
         return (None if dtype is None and shape is None
                 else self._replace(dtype=dtype, shape=shape))
 
     def in_part(self, part: Callable[[int], slice]) -> SourceType:
-        """Return the type of the part of such batches that a rank takes."""
+        """Return the type of a rank's part of batches of this type.
+
+        `part`: returns a rank's rows of a batch, from the number of rows.
+        """
         if not self.shape or self.shape[0] is None:
             return self
         rows = part(self.shape[0])
@@ -61,7 +70,7 @@ SourceTypes: TypeAlias = 'Mapping[str, SourceType]'
 
 
 def type_of_rows(rows: object) -> SourceType | None:
-    """Return the type of the examples in an array; None for others."""
+    """Return the type of an array's examples; None for other objects."""
     if isinstance(rows, numpy.ndarray) and rows.ndim:
         shape = None if rows.dtype.hasobject else rows.shape[1:]
         return SourceType(rows.dtype.newbyteorder('='), shape)
@@ -69,7 +78,10 @@ def type_of_rows(rows: object) -> SourceType | None:
 
 
 def types_of(stream: Any) -> SourceTypes:
-    """Return the known types of a stream's sources, for its rank's part."""
+    """Return the known types of the sources of a stream.
+
+    If the stream is a rank's part, the lengths of batches are the part's.
+    """
     types: SourceTypes = getattr(stream, 'known_types', dict)()
     stage = stage_of(stream)
     shard = stage.own_shard or shard_of(stage.scheme)
