@@ -21,32 +21,35 @@ __all__ = ['prepare']
 def prepare(accelerator: Accelerator, loader: Any) -> Any:
     """Return a loader of Accelerate that reads the part of this rank.
 
-    It does what ``accelerator.prepare(loader)`` does, but share the batches:
-    a :class:`~fuel.interop.torch.Loader` and
+    The function does what ``accelerator.prepare(loader)`` does, but does not
+    share the batches between the ranks: a
+    :class:`~fuel.interop.torch.Loader` and
     :func:`~fuel.interop.torch.as_iterable` have given each rank its part
-    already.  ``accelerator.prepare`` leaves the loader as it is.
+    already.  A later ``accelerator.prepare`` does not change the loader that
+    is returned.
 
     Parameters
     ----------
     accelerator : accelerate.Accelerator
     loader : Loader or torch.utils.data.DataLoader
-        Another one than a `Loader` is over `as_iterable`, with
+        A `Loader`, or a `DataLoader` over a result of `as_iterable` with
         ``batch_size=None``.
 
     Returns
     -------
     accelerate.data_loader.DataLoaderShard
-        Its `state_dict` is the position after the batch that the program
-        has, and its `load_state_dict` goes on there, if `loader` is a
-        `Loader`.
+        If `loader` is a `Loader`, its `state_dict` returns the position after
+        the batch that the program received last, and its `load_state_dict`
+        resumes there.
 
     Raises
     ------
     TypeError
-        If the loader is one over something else.
+        If the loader reads another kind of data set.
     ValueError
-        If Accelerate is to save the states of loaders, which it takes for
-        those of batches that it shares.
+        If Accelerate is set to save the states of loaders
+        (``use_stateful_dataloader``), which would count batches that
+        Accelerate shares between ranks.
     """
     if not isinstance(loader.dataset, StreamIterable):
         raise TypeError(
@@ -72,14 +75,15 @@ def prepare(accelerator: Accelerator, loader: Any) -> Any:
         non_blocking=accelerator.non_blocking)
     if isinstance(loader, Loader):
         _read_ahead(prepared, loader)
-    # As accelerator.prepare() marks its own, which it then leaves alone.
+    # The mark of loaders that accelerator.prepare() leaves unchanged.
     prepared._is_accelerate_prepared = True
     return accelerator.prepare_data_loader(prepared)
 
 
 class _ShardProgress:
-    """The progress of a program that reads a shard of Accelerate, which looks
-    for the end of an epoch one batch ahead.
+    """The progress of a program that reads a shard of Accelerate.
+
+    The shard reads one batch ahead, to find the end of an epoch.
 
     `shard`: a `DataLoaderShard`.
     """
@@ -89,15 +93,17 @@ class _ShardProgress:
         self._number = 0
 
     def begin(self) -> None:
-        """Note the pass that begins."""
+        """Record the number of the pass that begins."""
         self._number = self._num_passes
 
     def look(self) -> None:
-        """Note nothing: the shard counts whole passes alone."""
+        """Do nothing: the shard counts only whole passes."""
 
     def used(self, running: Delivered) -> int | None:
-        """Return the number of batches of the pass that the program was given;
-        None after its end."""
+        """Return the number of batches that the program received in a pass.
+
+        The result is None after the program has read the pass to its end.
+        """
         if not running.is_over:
             return max(0, running.delivered - 1)
         return (running.delivered if self._num_passes == self._number
@@ -111,17 +117,17 @@ class _ShardProgress:
 
 
 def _read_ahead(prepared: Any, loader: Loader) -> None:
-    """Let a shard of Accelerate read a loader, and count the batches it has
-    given.
+    """Make a shard of Accelerate read a loader, and report its progress.
 
-    `prepared`: read a loader of PyTorch's own, made of the same data set.
+    `prepared`: the shard, which reads a `DataLoader` of PyTorch over the same
+        data set before the call.
     """
     prepared.base_dataloader = loader
     loader.set_progress(_ShardProgress(prepared))
-    # It would save a state for each batch.
+    # Accelerate's own method would save a state for each batch.
     prepared._update_state_dict = _save_nothing
     prepared.state_dict = loader.state_dict
 
 
 def _save_nothing() -> None:
-    """Save nothing: a state is made when it is asked for."""
+    """Do nothing: a state is made when the program calls `state_dict`."""

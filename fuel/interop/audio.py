@@ -1,4 +1,4 @@
-"""Audio files, which the library soundfile decodes."""
+"""Decode audio files with the library soundfile."""
 from __future__ import annotations
 
 import io
@@ -25,20 +25,22 @@ with from_extra('audio', 'soundfile'):
 
 __all__ = ['AudioFromBytes']
 
-# A file of a kilobyte can claim to be hours long.
+# Most samples of a decoded file, in all channels: the header of a file of a
+# kilobyte can claim hours.
 MAX_SAMPLES = 1 << 28
-# Of the filter that resamples; common rates need one of a few hundred.
+# Most steps of the filter that resamples; common rates need a few hundred.
 _MOST_STEPS = 1 << 17
-# Samples on each side that one of the slower rate depends on, of scipy.
+# A sample of the slower rate depends on that many samples on each side, in
+# scipy's filter.
 _REACH = 10
-# Samples that a file is decoded by where they are not kept.
+# Samples in a block, where a file is decoded and its samples are not kept.
 _BLOCK = 1 << 22
 # Types that libsndfile decodes to.
 _DTYPES = ('float32', 'float64', 'int16', 'int32')
 # A line in which libsndfile reports less data than a header claims. The length
 # of the whole file says nothing about the samples.
 _CUT = re.compile(r'\s*(?!RIFF|FORM)\S.*: (\d+) \(should be (\d+)\)')
-# A length from here on stands for one that was not known when the header was
+# Least length that means: the length was not known when the header was
 # written.
 _UNKNOWN = 0x7FFF0000
 # Number of frames in libsndfile if a header states none.
@@ -52,24 +54,24 @@ class AudioFromBytes(DecodingStage):
     ----------
     data_stream : AbstractDataStream
         Its examples are the bytes of audio files, in any format that the
-        library soundfile reads; an array of bytes, as an HDF5 file stores
-        it, is taken as well. An ``Audio`` of Hugging Face, ``{'bytes': ...,
-        'path': ...}``, is that of its bytes, or of the file where it has
-        none.
+        library soundfile reads, or arrays of these bytes, as an HDF5 file
+        stores them. An example may also be an ``Audio`` of Hugging Face,
+        ``{'bytes': ..., 'path': ...}``: its bytes are decoded, or the file at
+        its path if it has no bytes.
     sample_rate : int, optional
-        The samples a second that all files have. One of another rate is an
-        error, unless `resample` is true. Defaults to None: any rate, which
-        is then not known behind this stage.
+        The samples a second of all files. A file of another rate is an
+        error, unless `resample` is true. Defaults to None: files may have
+        any rate, which downstream stages do not know.
     resample : bool, optional
-        Whether files of another rate are brought to `sample_rate`, by
+        Whether files of another rate are resampled to `sample_rate`, by
         :func:`scipy.signal.resample_poly`. Defaults to False.
     channels : 'mono' or None, optional
         ``'mono'``, the default, takes the mean of all channels, and an
-        example has the shape ``(time,)``. With None channels are kept, and
-        the shape is ``(time, channel)``.
+        example has the shape ``(time,)``. None keeps the channels, and the
+        shape is ``(time, channel)``.
     max_samples : int, optional
-        Of longer examples only as many samples of each channel are decoded,
-        from the start. Defaults to None: all.
+        Most samples of each channel in an example. Of a longer file only the
+        start is decoded. Defaults to None: all samples.
     dtype : dtype, optional
         ``'float32'``, the default, or ``'float64'``, numbers from -1 to 1;
         ``'int16'`` or ``'int32'``, the whole range of the type; ``'floatX'``.
@@ -84,25 +86,26 @@ class AudioFromBytes(DecodingStage):
     Raises
     ------
     ValueError
-        If an argument is none of the above; if `resample` is given without
-        `sample_rate`, or with integers.
+        If an argument has another value, or `resample` is given without
+        `sample_rate` or with an integer `dtype`.
     fuel.exceptions.UndecodableAudioError
-        When a batch is asked for, if a file cannot be decoded: it is cut off
-        or no audio file, has no samples or another rate than `sample_rate`,
-        or more than ``fuel.interop.audio.MAX_SAMPLES`` samples in all
-        channels, 2 ** 28. A stream with ``on_error='skip'`` leaves it out.
+        When a batch is read, if a file cannot be decoded: it is not an audio
+        file, is cut off, has no samples, has another rate than
+        `sample_rate`, or has more than ``fuel.interop.audio.MAX_SAMPLES``
+        samples in all channels, 2 ** 28. A stream with ``on_error='skip'``
+        leaves the example out.
     TypeError
-        When a batch is asked for, if it does not hold bytes.
+        When a batch is read, if an example does not hold bytes.
 
     See Also
     --------
-    fuel.transformers.Padding : Makes one array of a batch, and a mask.
+    fuel.transformers.Padding : Pads a batch to one array, with a mask.
 
     Notes
     -----
     A batch becomes a list of arrays. The result does not depend on the
-    number of threads. A file that is cut off is found where its format says
-    how long it is: in most, but not in an MP3 file without a header.
+    number of threads. A file that is cut off is an error if its format stores
+    the length. Most formats do, but an MP3 file without a header does not.
 
     Examples
     --------
@@ -150,7 +153,7 @@ class AudioFromBytes(DecodingStage):
                 f'dtype={self.dtype}')
 
     def type_after(self, known: SourceType, source_name: str) -> SourceType:
-        """Return the type of sounds, whose lengths are not known."""
+        """Return the type of the samples, whose number is not known."""
         shape: tuple[int | None, ...] = (None,) if self.channels else (
             None, None)
         return SourceType(self.dtype, shape if self.produces_examples
@@ -170,7 +173,10 @@ class AudioFromBytes(DecodingStage):
             samples[:self.max_samples])
 
     def _ratio(self, rate: int) -> tuple[int, int]:
-        """Return by which ratio a file has to be resampled."""
+        """Return the factors by which a file is upsampled and downsampled.
+
+        `rate`: the samples a second of the file.
+        """
         if self.sample_rate in (None, rate):
             return 1, 1
         assert self.sample_rate is not None
@@ -191,14 +197,14 @@ class AudioFromBytes(DecodingStage):
 
 
 def _why(error: Exception) -> str:
-    # The other text of the library names an object in memory.
+    # str() of an error of libsndfile names an object in memory.
     return str(error.error_string) if isinstance(
         error, soundfile.LibsndfileError) else str(error)
 
 
 @contextmanager
 def _opened(file: bytes) -> Iterator[Any]:
-    """Open an audio file; an error becomes an `UndecodableAudioError`."""
+    """Open an audio file; turn its errors into `UndecodableAudioError`."""
     try:
         with soundfile.SoundFile(io.BytesIO(file)) as sound:
             yield sound
@@ -207,7 +213,7 @@ def _opened(file: bytes) -> Iterator[Any]:
 
 
 def probe(file: bytes) -> int:
-    """Decode all of an audio file, and return its samples a second."""
+    """Decode all of an audio file, and return its samples per second."""
     with _opened(file) as sound:
         _check_end(sound, file)
         block = numpy.empty((
@@ -223,8 +229,10 @@ def probe(file: bytes) -> int:
 
 
 def first_samples(file: bytes, most: int) -> Any:
-    """Return samples from the start of an audio file, the mean of its
-    channels."""
+    """Return the first samples of an audio file, as the mean of its channels.
+
+    `most`: most samples to return.
+    """
     with _opened(file) as sound:
         return _mono(_read(sound, file, numpy.dtype('float32'), most))
 
@@ -255,12 +263,15 @@ def _raise_cut(count: int, claimed: int) -> NoReturn:
 
 
 def _check_end(sound: Any, file: bytes | bytearray | memoryview) -> None:
-    """Raise ValueError for a file that is cut off, though libsndfile would
-    read what there is, that is empty, or whose header lacks its length."""
+    """Raise ValueError if a file is cut off, is empty or lacks its length.
+
+    libsndfile would read the remaining samples of a file that is cut off.
+    """
     if sound.format == 'OGG':
         content = bytes(file)
         page = content[content.rfind(b'OggS'):]
-        # A byte says how many follow with the lengths of its segments.
+        # Byte 26 of a page is the number of its segments, whose lengths
+        # follow.
         count = page[26] if len(page) > 26 else 255
         if len(page) < 27 + count + sum(page[27:27 + count]):
             raise ValueError('it is cut off within its last page')

@@ -25,19 +25,19 @@ class Copier(Protocol):
     """Starts copies of batches to a device, and waits for them."""
 
     def start(self, batch: Batch) -> Batch:
-        """Return a batch on the device, whose copy may still run."""
+        """Return the batch on the device; its copy may still run."""
 
     def finish(self, batch: Batch) -> Batch:
-        """Return a batch whose copy may be waited for."""
+        """Return a batch that `start` returned, ready to be used."""
 
 
 class LateEpoch(Iterator[Any]):
-    """An iterator over an epoch that begins with its first item.
+    """An iterator that begins an epoch when its first item is requested.
 
-    Trainers make an iterator to see whether they can, and drop it: that does
-    not begin an epoch.
+    Some trainers make an iterator only to check that they can, and drop it.
+    Such an iterator does not begin an epoch.
 
-    `open_epoch`: returns the epoch iterator.
+    `open_epoch`: function that returns the epoch iterator.
     """
 
     def __init__(self, open_epoch: Callable[[], Iterator[Any]]) -> None:
@@ -51,15 +51,15 @@ class LateEpoch(Iterator[Any]):
 
 
 class DeviceStage(AgnosticTransformer):
-    """A stage whose next batch is on its way while this one is used.
+    """A stage that copies the next batch to a device in advance.
 
-    Subclasses make what is copied, in :meth:`transform_any`, and a copier.
-    A batch that was copied in advance counts as not read: a state holds the
-    position before it, and an error of the stream is raised in its turn.
+    The copy runs while the program uses the present batch. Subclasses make
+    the data to copy, in :meth:`transform_any`, and a copier. A batch that was
+    copied in advance counts as not read: a state holds the position before
+    the batch. An error of the stream is raised in the place of its batch.
 
-    `copies`: whether batches are copied in advance; if not, the stage is like
-        any other.
-    `which_sources`: those that are converted. Defaults to all.
+    `copies`: whether batches are copied in advance.
+    `which_sources`: the sources that are converted. Defaults to all.
     """
 
     takes_masked = False
@@ -79,7 +79,7 @@ class DeviceStage(AgnosticTransformer):
         self.which_sources = which_sources
         self.copies = copies
         if copies:
-            # The batches that the stage makes are not yet on the device.
+            # transform_any() makes batches that are not on the device yet.
             self.pure = False
             self.epoch_attributes = (
                 *Transformer.epoch_attributes, '_held', '_position')
@@ -90,15 +90,14 @@ class DeviceStage(AgnosticTransformer):
         return state
 
     def __iter__(self) -> Iterator[Any]:
-        """Return an iterator over a new epoch, which begins with its first
-        item."""
+        """Return an iterator, which begins a new epoch with its first item."""
         return LateEpoch(self.get_epoch_iterator)
 
     def __str__(self) -> str:
         return stream_text(self)
 
     def num_items(self) -> int | None:
-        """Return the number of items of an epoch, None if it is not known."""
+        """Return the number of items in an epoch; None if it is not known."""
         return length_of(self.data_stream)
 
     def make_copier(self) -> Copier:
@@ -106,25 +105,32 @@ class DeviceStage(AgnosticTransformer):
         raise NotImplementedError
 
     def described(self, function: str, **options: object) -> str:
-        """Return a call of a function, with the options that are set."""
+        """Return the text of the function call that makes this stage.
+
+        `options`: the arguments; only those with a true value are shown.
+        """
         arguments = [type(self.data_stream).__name__, *[
             f'{name}={value!r}' for name, value in options.items() if value]]
         return f'{function}({", ".join(arguments)})'
 
     def type_of(self, source: str, is_floating: bool) -> str | None:
-        """Return the type that numbers of a source become, if another."""
+        """Return the type to which `dtype` converts a source's numbers.
+
+        The result is None if their type stays.
+        """
         if isinstance(self.dtype, str):
             return self.dtype if is_floating else None
         return (self.dtype or {}).get(source)
 
     @property
     def __fuel_passes_on__(self) -> bool:
-        # Prefetched items, in states those of the stream: of no rank.
+        # Items copied in advance; states hold the position of the stream,
+        # which does not depend on the rank.
         return self.copies
 
     @property
     def one_to_one(self) -> bool:
-        """Whether each item is made of one of the stream alone (bool)."""
+        """Whether each item is made of a single input item (bool)."""
         return self._is_stateless()
 
     def start_epoch(self) -> None:
@@ -138,7 +144,7 @@ class DeviceStage(AgnosticTransformer):
         return None if self.copies else super().open_reader(epoch)
 
     def get_data(self, request: Request = None) -> Any:
-        """Return the next data, and start the copy of those that follow.
+        """Return the next data, and start to copy the data after them.
 
         See :meth:`~fuel.transformers.Transformer.get_data`.
         """
@@ -154,13 +160,13 @@ class DeviceStage(AgnosticTransformer):
         self._held = _NOTHING, None
         if kind == _ERROR:
             raise held
-        # The next copy must not be waited for.
+        # Finish this copy first, so as not to wait for the next one.
         ready = self._copier.finish(held)
         self._read_next(request)
         return ready
 
     def _read_next(self, request: Request) -> None:
-        """Start the copy of the next item, or keep why there is none."""
+        """Start to copy the next item; keep an error or the end instead."""
         self._position = position_of(self.child_epoch_iterator)
         try:
             assert self._copier is not None
@@ -172,7 +178,7 @@ class DeviceStage(AgnosticTransformer):
             self._held = _ERROR, error
 
     def get_child_position(self) -> Any:
-        """Return the position of the stream before the batches copied in
+        """Return the position of the stream before the batch copied in
         advance."""
         return None if self._held[0] == _NOTHING else self._position
 
@@ -187,10 +193,11 @@ def names_of_types(dtype: object, sources: Sequence[str],
                    name_of: Callable[[Any], str],
                    is_floating: Callable[[str], bool],
                    ) -> str | dict[str, str] | None:
-    """Return the argument `dtype` of such a stage as names of types.
+    """Return the argument `dtype` of a device stage as names of types.
 
-    `name_of`: returns the name of a type, refuses what is none.
-    `is_floating`: whether the type of a name is one of floating numbers.
+    `name_of`: returns the name of a type; raises ValueError for other
+        objects.
+    `is_floating`: returns whether a name is that of a floating-point type.
     """
     if dtype is None:
         return None

@@ -1,4 +1,4 @@
-"""The base of what gives other libraries the examples of a data set."""
+"""Base of the classes that give other libraries a data set's examples."""
 from __future__ import annotations
 
 import operator
@@ -15,11 +15,12 @@ from fuel.utils.sparse import iterate_rows
 class ExamplesByIndex:
     """The examples of a data set of Fuel, by index.
 
-    It may be used in any process and pickled: a process opens the data set
-    for itself.
+    The object can be pickled and used in any process: each process opens the
+    data set for itself.
     """
 
-    # The function that makes it, and that for data without indices.
+    # Names of the function that makes the object, and of the function for
+    # data sets without indices.
     function = ''
     instead = ''
 
@@ -46,7 +47,7 @@ class ExamplesByIndex:
         return int(self.dataset.num_examples)
 
     def __getitem__(self, index: int | Indices) -> Batch | NamedBatch:
-        """Return an example, or the batch of several.
+        """Return an example, or several examples as a batch.
 
         Parameters
         ----------
@@ -66,9 +67,9 @@ class ExamplesByIndex:
         return self._named(self._read(self._as_request(index)))
 
     def fetch(self, indices: Sequence[int]) -> list[Batch | NamedBatch]:
-        """Return examples that are read in one request.
+        """Return several examples, read in one request.
 
-        One by one, if a subclass has its own way to return one.
+        If a subclass overrides ``__getitem__``, they are read one by one.
         """
         if not covers(self, 'fetch', ('__getitem__',)):
             return [self[index] for index in indices]
@@ -80,7 +81,7 @@ class ExamplesByIndex:
                     *map(iterate_rows, data), strict=True)]
 
     def close(self) -> None:
-        """Release files and the like; the next index opens them again."""
+        """Close the data set; the next index opens it again."""
         if self._opened is not None and self._opened[0] == os.getpid():
             self.dataset.close(self._opened[1])
         self._opened = None

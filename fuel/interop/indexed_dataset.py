@@ -1,4 +1,4 @@
-"""Bases of data sets that read those of other libraries by index."""
+"""Bases of data sets that read data sets of other libraries by index."""
 from __future__ import annotations
 
 from abc import abstractmethod
@@ -16,13 +16,13 @@ from fuel.typing import AxisLabels, Batch, Sources
 from fuel.utils.checks import in_order
 from fuel.utils.masked import as_kept, stack_kept
 
-# An example has numbers in these; anything else stays an object.
+# Types of numbers, which become arrays; other parts stay objects.
 _NUMBERS = (bool, int, float, complex, numpy.generic)
 
 
 @runtime_checkable
 class Indexed(Protocol):
-    """A length, and an example for each index."""
+    """Interface of data sets with a length and an example for each index."""
 
     def __len__(self) -> int: ...
 
@@ -30,7 +30,7 @@ class Indexed(Protocol):
 
 
 class IndexedDataset(Dataset):
-    """A data set that reads the rows of another library by number."""
+    """A data set that reads another library's rows by number."""
 
     takes_requests = True
 
@@ -86,11 +86,11 @@ class IndexedDataset(Dataset):
 class ExamplesDataset(IndexedDataset):
     """A data set that reads another library's examples one by one.
 
-    `names`: of the parts of an example. Defaults to those of the first
-        example, by :func:`names_of_parts`.
+    `names`: names of the parts of an example. Defaults to the names that
+        :func:`names_of_parts` finds in the first example.
     """
 
-    # The method of data sets that returns several examples at once.
+    # Name of the data set's method that returns several examples at once.
     fetch_method = '__getitems__'
     unsaved_arguments: tuple[str, ...] = ('dataset',)
 
@@ -110,7 +110,7 @@ class ExamplesDataset(IndexedDataset):
         super().__init__(self.find_names(names), sources, axis_labels)
 
     def find_names(self, names: Sequence[str] | None) -> Sources:
-        """Return the names of the parts, checked."""
+        """Return the names of the parts of an example, after a check."""
         return names_of_parts(
             type(self.dataset).__name__,
             self.dataset[0] if names is None else None, names)
@@ -139,7 +139,10 @@ class ExamplesDataset(IndexedDataset):
         return tuple([self.as_column(column) for column in columns])
 
     def fetch(self, indices: list[int]) -> Sequence[Any]:
-        """Return the examples of several indices, at once if possible."""
+        """Return the examples of several indices.
+
+        They are read at once if the data set has a method for that.
+        """
         fetch = getattr(self.dataset, self.fetch_method, None)
         if fetch is None:
             return [self.dataset[index] for index in indices]
@@ -152,11 +155,11 @@ class ExamplesDataset(IndexedDataset):
                         example, self.provides_sources)
 
     def as_array(self, value: object) -> Any:
-        """Return a part of an example as an array of its own."""
+        """Return a part of an example as an array that the caller owns."""
         return own_value(value)
 
     def as_column(self, values: Sequence[Any]) -> Any:
-        """Return a part of several examples as one array if possible."""
+        """Return one part of several examples, as an array if possible."""
         return stacked([self.as_array(value) for value in values])
 
 
@@ -164,10 +167,10 @@ def names_of_parts(owner: str, example: object,
                    names: Sequence[str] | None) -> Sources:
     """Return the names of the parts of an example.
 
-    Default: the keys of a dict, ``('features', 'targets')`` for a pair,
-    ``('data',)`` for a single part.
-
     `owner`: class of the data set, for errors.
+    `names`: names that the user gave. By default they are the keys of a dict,
+        ``('features', 'targets')`` for a pair, ``('data',)`` for a single
+        part.
     """
     if names is not None:
         in_order('names', names)
@@ -183,8 +186,10 @@ def names_of_parts(owner: str, example: object,
 
 
 def parts_of(which: str, example: object, names: Sources) -> Sequence[Any]:
-    """Return the parts of an example in the order of their names; errors call
-    it `which`."""
+    """Return the parts of an example in the order of their names.
+
+    `which`: text about the example, for errors.
+    """
     if isinstance(example, Mapping):
         missing = set(names) - example.keys()
         if missing:
@@ -203,15 +208,17 @@ def _as_tuple(example: object) -> Sequence[Any]:
 
 
 def own_value(value: object) -> Any:
-    """Return an array, picture or number as an array of its own, and other
-    objects as they are."""
+    """Return an array, picture or number as an array that the caller owns.
+
+    Other objects are returned unchanged.
+    """
     if isinstance(value, _NUMBERS) or hasattr(value, '__array_interface__'):
         return own(as_kept(value))
     return own(value)
 
 
 def stacked(values: Sequence[Any]) -> Any:
-    """Return one array of arrays of the same shape, others as a list."""
+    """Return arrays of one shape as one array, and other values as a list."""
     first = values[0]
     if isinstance(first, numpy.ndarray) and not first.dtype.hasobject and all(
             isinstance(value, numpy.ndarray) and value.shape == first.shape

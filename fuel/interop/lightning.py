@@ -1,5 +1,7 @@
-"""A data module for Lightning, whose checkpoints hold the position, and a
-callback that logs what the data take."""
+"""A data module for Lightning, and a callback that logs measurements.
+
+Checkpoints of Lightning hold the position of the data module.
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -21,26 +23,27 @@ class DataModule(LightningDataModule):
     """A data module of Lightning over streams of Fuel.
 
     Each rank reads its part, and workers make the batches.  A checkpoint of
-    Lightning holds the position after the batches that were trained on, and
-    ``fit(ckpt_path=...)`` goes on with the batch that follows, also with
-    another number of workers or ranks.
+    Lightning holds the position after the last batch that was trained on.
+    ``fit(ckpt_path=...)`` resumes with the next batch, also with another
+    number of workers or ranks.
 
     Parameters
     ----------
     train, val, test, predict : AbstractDataStream or StreamIterable, optional
-        Streams of batches; or what :func:`~fuel.interop.torch.as_iterable`
-        makes of one, with options such as `uneven`.
+        Streams of batches, or results of
+        :func:`~fuel.interop.torch.as_iterable`, to set options such as
+        `uneven`.
     num_workers : int, optional
-        Worker processes for each of them.  Defaults to 0.
+        Number of worker processes of each loader.  Defaults to 0.
     **options
-        For each :class:`~fuel.interop.torch.Loader`, such as `pin_memory`
-        or `persistent_workers`.
+        Further arguments of each :class:`~fuel.interop.torch.Loader`, such
+        as `pin_memory` or `persistent_workers`.
 
     Raises
     ------
     ValueError
-        If one iterable is given twice; while it trains, if batches cannot
-        be shared evenly by the ranks and `uneven` does not say how; see
+        If one iterable is given twice.  During training, if the ranks cannot
+        share the batches evenly and `uneven` is not given; see
         `as_iterable`.
 
     Examples
@@ -78,12 +81,12 @@ class DataModule(LightningDataModule):
         self._predict = predict
 
     def train_dataloader(self) -> Any:
-        """Return the loader of `train`; none if there is no stream.
+        """Return the loader of `train`; an empty list if it is not given.
 
         Raises
         ------
         ValueError
-            If the trainer is to read the same batches again and again.
+            If the trainer has `overfit_batches`, which repeats batches.
         """
         if self.trainer is not None and self.trainer.overfit_batches > 0:
             raise ValueError(
@@ -93,15 +96,15 @@ class DataModule(LightningDataModule):
         return [] if self._train is None else self._train
 
     def val_dataloader(self) -> Any:
-        """Return the loader of `val`; none if there is no stream."""
+        """Return a loader of `val`; an empty list if it is not given."""
         return self._loader(self._val)
 
     def test_dataloader(self) -> Any:
-        """Return the loader of `test`; none if there is no stream."""
+        """Return a loader of `test`; an empty list if it is not given."""
         return self._loader(self._test)
 
     def predict_dataloader(self) -> Any:
-        """Return the loader of `predict`; none if there is no stream."""
+        """Return a loader of `predict`; an empty list if it is not given."""
         return self._loader(self._predict)
 
     def _loader(self, stream: StreamLike | StreamIterable | None) -> Any:
@@ -113,12 +116,12 @@ class DataModule(LightningDataModule):
         return None if self._train is None else self._train.dataset.stream
 
     def state_dict(self) -> State:
-        """Return the position after the batches that were trained on."""
+        """Return the position after the last batch that was trained on."""
         return {} if self._train is None else {
             'batches': self._train.state_dict()}
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a position."""
+        """Resume from a position that `state_dict` returned."""
         if self._train is not None:
             self._train.load_state_dict(state)
 
@@ -126,13 +129,13 @@ class DataModule(LightningDataModule):
 class LightningMonitor(Callback):
     """A callback of Lightning that logs the measurements of training data.
 
-    Every `every_n_steps` steps it logs the measurements since the last time:
+    Every `every_n_steps` steps it logs the measurements since the last log:
     ``fuel.pipeline.stall.ratio``, the part of the time in which training
-    waited for data, ``fuel.pipeline.examples_per_second``,
-    ``fuel.stage.stall.ratio/...``, the same part by the stage that caused it,
-    and ``fuel.stage.queue.ratio/...``, how full queues are.
-    TensorBoard and Weights & Biases get the name of the slowest stage too.
-    The numbers are those of the rank that logs.
+    waited for data; ``fuel.pipeline.examples_per_second``;
+    ``fuel.stage.stall.ratio/...``, the part of the time in which training
+    waited for each stage; and ``fuel.stage.queue.ratio/...``, how full each
+    queue is.  TensorBoard and Weights & Biases also receive the name of the
+    slowest stage.  The numbers are those of the rank that logs.
 
     Parameters
     ----------
@@ -140,7 +143,8 @@ class LightningMonitor(Callback):
         The training stream.  Defaults to None: the training stream of the
         :class:`DataModule`.
     every_n_steps : int, optional
-        Defaults to None: as ``Trainer(log_every_n_steps=...)`` says, 50.
+        Number of steps between logs.  Defaults to None: the number in
+        ``Trainer(log_every_n_steps=...)``, which is 50 by default.
 
     Raises
     ------
@@ -150,9 +154,8 @@ class LightningMonitor(Callback):
     Warns
     -----
     UserWarning
-        If the batches are read by workers of a `DataLoader`, which are not
-        measured, while those of Fuel's
-        :class:`~fuel.transformers.MultiProcessing` are.
+        If workers of a `DataLoader` read the batches.  They are not measured;
+        workers of :class:`~fuel.transformers.MultiProcessing` are.
 
     Examples
     --------
@@ -168,7 +171,7 @@ class LightningMonitor(Callback):
         self._log = StepLog(every_n_steps)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Measure from here on."""
+        """Start to measure."""
         stream = self._given
         if stream is None and isinstance(trainer.datamodule, DataModule):
             stream = trainer.datamodule.train_stream
@@ -184,7 +187,7 @@ class LightningMonitor(Callback):
         self._log.begin(stream, trainer.log_every_n_steps)
 
     def on_train_batch_end(self, trainer: Any, *_: object) -> None:
-        """Log, if it is time."""
+        """Log the measurements after every `every_n_steps` steps."""
         found = self._log.step()
         if found is None:
             return

@@ -1,4 +1,4 @@
-"""Make arrays of numbers, or say why data are none."""
+"""Make arrays of numbers, or errors that say why data are not numbers."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -24,7 +24,9 @@ _REASONS = {'M': _TIMES, 'm': _TIMES, 'V': _RECORDS, 'f': _WIDE, 'c': _WIDE}
 
 
 def list_as_array(values: Sequence[Any], source: str, holder: str) -> Any:
-    """Return the array of a list of numbers, or of arrays of one shape.
+    """Return one array of a list of numbers, or of a list of arrays.
+
+    The arrays must have one shape.
 
     `holder`: the target type, as for :func:`refusal`.
     """

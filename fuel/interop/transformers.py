@@ -1,4 +1,4 @@
-"""A callback for the Trainer of Transformers that logs what the data take."""
+"""A callback for the Trainer of Transformers that logs measurements."""
 from __future__ import annotations
 
 from typing import Any
@@ -18,22 +18,22 @@ __all__ = ['TransformersMonitor']
 class TransformersMonitor(TrainerCallback):
     """A callback of Transformers that logs the measurements of training data.
 
-    Every so many steps it calls ``trainer.log`` with what happened since:
-    ``fuel.pipeline.stall.ratio``, the part of the time in which training
-    waited for data, ``fuel.pipeline.examples_per_second``,
-    ``fuel.stage.stall.ratio/...``, the same part by the stage that was waited
-    for, and ``fuel.stage.queue.ratio/...``, how full queues are.  The numbers
-    are those of the rank that logs.
+    Every `every_n_steps` steps it calls ``trainer.log`` with the measurements
+    since the last log: ``fuel.pipeline.stall.ratio``, the part of the time in
+    which training waited for data; ``fuel.pipeline.examples_per_second``;
+    ``fuel.stage.stall.ratio/...``, the part of the time in which training
+    waited for each stage; and ``fuel.stage.queue.ratio/...``, how full each
+    queue is.  The numbers are those of the rank that logs.
 
     Parameters
     ----------
     trainer : transformers.Trainer
     stream : AbstractDataStream or StreamIterable, optional
-        The training stream.  Defaults to None: that of
-        :func:`~fuel.interop.torch.as_iterable` which the trainer's loader
-        reads.
+        The training stream.  Defaults to None: the stream that the trainer's
+        loader reads through :func:`~fuel.interop.torch.as_iterable`.
     every_n_steps : int, optional
-        Defaults to None: as ``TrainingArguments(logging_steps=...)`` says.
+        Number of steps between logs.  Defaults to None: the number in
+        ``TrainingArguments(logging_steps=...)``.
 
     Raises
     ------
@@ -43,9 +43,8 @@ class TransformersMonitor(TrainerCallback):
     Warns
     -----
     UserWarning
-        If the batches are read by workers of a `DataLoader`, which are not
-        measured, while those of Fuel's
-        :class:`~fuel.transformers.MultiProcessing` are.
+        If workers of a `DataLoader` read the batches.  They are not measured;
+        workers of :class:`~fuel.transformers.MultiProcessing` are.
 
     Examples
     --------
@@ -64,7 +63,7 @@ class TransformersMonitor(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any,
                        train_dataloader: Any = None, **_: Any) -> None:
-        """Measure from here on."""
+        """Start to measure."""
         stream = train_dataloader.dataset if self._given is None else (
             self._given)
         if isinstance(stream, StreamIterable):
@@ -78,7 +77,7 @@ class TransformersMonitor(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any,
                     **_: Any) -> None:
-        """Log, if it is time."""
+        """Log the measurements after every `every_n_steps` steps."""
         found = self._log.step()
         if found is not None:
             self._trainer.log(flat_step(found))

@@ -1,4 +1,4 @@
-"""Columns of Arrow as NumPy arrays."""
+"""Convert columns of Arrow to NumPy arrays."""
 from __future__ import annotations
 
 import json
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 OBJECT = numpy.dtype(object)
-# Beginning of the names of Hugging Face's types of arrays, in its files.
+# Beginning of the names that Hugging Face's array types have in files.
 ARRAYS = 'datasets.features.features.Array'
-# Elements of a list of one length at most.
+# Most elements of a list of a fixed length.
 MOST = 1 << 31
-# The zones whose times NumPy's are.
+# The time zones of timestamps that become NumPy's, which are in UTC.
 UTC = (None, 'UTC', 'Etc/UTC', '+00:00')
 
 
@@ -24,8 +24,8 @@ def type_of(arrow: pyarrow.DataType) -> tuple[numpy.dtype[Any],
                                               tuple[int, ...]]:
     """Return the type of a column's elements, and the shape of an example.
 
-    What NumPy has no type for, such as text and lists of different lengths,
-    are objects.
+    The type is object where NumPy has no type, such as for text and lists of
+    different lengths.
     """
     if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
         return type_of(arrow.value_type)
@@ -58,11 +58,11 @@ def type_of(arrow: pyarrow.DataType) -> tuple[numpy.dtype[Any],
 
 
 def shape_of_arrays(field: pyarrow.Field) -> tuple[int, ...] | None:
-    """Return the shape of Hugging Face's Array2D, Array3D and so on, which are
-    kept as lists of lists; None of other columns, and where a length differs
-    between rows.
+    """Return the shape of a column of Hugging Face's Array2D, Array3D, ...
 
-    Its library need not be installed: the files hold the shape.
+    The result is None for other columns, and if a length differs between
+    rows. The files store these arrays as lists of lists, with their shape, so
+    Hugging Face's library need not be installed.
     """
     shape: Any = None
     if isinstance(field.type, pyarrow.ExtensionType):
@@ -80,8 +80,10 @@ def shape_of_arrays(field: pyarrow.Field) -> tuple[int, ...] | None:
 
 
 def as_tensor_type(field: pyarrow.Field) -> pyarrow.Field:
-    """Return a field of arrays of Hugging Face as one of tensors, others as
-    they are."""
+    """Return a field of Hugging Face's arrays as a field of tensors.
+
+    Other fields are returned unchanged.
+    """
     shape = shape_of_arrays(field)
     if shape is None:
         return field
@@ -101,9 +103,9 @@ def as_tensor_type(field: pyarrow.Field) -> pyarrow.Field:
 def as_tensors(column: pyarrow.Array | pyarrow.ChunkedArray,
                tensor: pyarrow.FixedShapeTensorType,
                ) -> pyarrow.Array | pyarrow.ChunkedArray:
-    """Return a column of arrays of Hugging Face as tensors.
+    """Return a column of Hugging Face's arrays as a column of tensors.
 
-    Raises: ValueError if one has another shape.
+    Raises: ValueError if an array has another shape than the tensor type.
     """
     if isinstance(column, pyarrow.ChunkedArray):
         return pyarrow.chunked_array(
@@ -136,12 +138,13 @@ def _storage(arrow: pyarrow.DataType) -> pyarrow.DataType:
 
 def common_type(one: pyarrow.DataType,
                 other: pyarrow.DataType) -> pyarrow.DataType | None:
-    """Return the type of a column that has these in two files.
+    """Return the common type of a column that has two types in two files.
 
-    Types with the same rows are one; numbers take the smaller type that holds
-    each of both exactly; a column of nulls takes any.
+    Types whose rows are equal in NumPy count as one type. The common type of
+    two types of numbers is the smallest type that holds both exactly. A
+    column of nulls has any type.
 
-    Returns: None if there is no such type.
+    Returns: None if there is no common type.
     """
     one, other = _plain(one), _plain(other)
     if one == other or types.is_null(other):
@@ -161,7 +164,7 @@ def common_type(one: pyarrow.DataType,
 
 
 def _plain(arrow: pyarrow.DataType) -> pyarrow.DataType:
-    """Return the plainest type with the same rows."""
+    """Return the simplest type that has the same rows in NumPy."""
     if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
         return _plain(arrow.value_type)
     if types.is_large_string(arrow) or types.is_string_view(arrow):
@@ -176,7 +179,7 @@ def _plain(arrow: pyarrow.DataType) -> pyarrow.DataType:
 
 
 def _is_list(arrow: pyarrow.DataType) -> bool:
-    """Return whether a type is that of lists of different lengths."""
+    """Return whether a type is one of lists of different lengths."""
     return bool(types.is_list(arrow) or types.is_large_list(arrow)
                 or types.is_list_view(arrow)
                 or types.is_large_list_view(arrow))
@@ -189,12 +192,13 @@ def _axes(tensor: pyarrow.FixedShapeTensorType) -> list[int]:
 
 def rows_of(column: pyarrow.Array | pyarrow.ChunkedArray,
             name: str, are_below: bool = False) -> NDArray[Any]:
-    """Return the rows of a column, without a copy where that can be.
+    """Return the rows of a column as an array, without a copy if possible.
 
-    `are_below`: whether they are the elements of lists.
+    `name`: name of the column, for errors.
+    `are_below`: whether the rows are the elements of lists.
 
-    Raises: ValueError if there are nulls in a column of a type that has none
-        in NumPy, or tensors whose order of axes is not known.
+    Raises: ValueError if the column has nulls and its type has none in NumPy,
+        or if the order of the axes of tensors is ambiguous.
     """
     arrow = column.type
     dtype, shape = type_of(arrow)
@@ -229,7 +233,7 @@ def rows_of(column: pyarrow.Array | pyarrow.ChunkedArray,
 
 def without_nulls(column: pyarrow.Array | pyarrow.ChunkedArray,
                   ) -> pyarrow.Array | pyarrow.ChunkedArray:
-    """Return a column with 0 or False for nulls, where NumPy has none."""
+    """Return a column whose nulls are 0 or False if NumPy's type has none."""
     column = _decoded(column)
     if types.is_boolean(column.type):
         return pyarrow.compute.fill_null(column, False)
@@ -246,7 +250,7 @@ def is_there(column: pyarrow.Array | pyarrow.ChunkedArray,
 
 def _decoded(column: pyarrow.Array | pyarrow.ChunkedArray,
              ) -> pyarrow.Array | pyarrow.ChunkedArray:
-    """Return a column with dictionaries and run ends decoded."""
+    """Return a column after decoding its dictionary or run-end encoding."""
     if types.is_dictionary(column.type):
         return pyarrow.compute.cast(column, column.type.value_type)
     if types.is_run_end_encoded(column.type):
@@ -256,10 +260,10 @@ def _decoded(column: pyarrow.Array | pyarrow.ChunkedArray,
 
 def _of_dictionary(column: pyarrow.DictionaryArray, name: str,
                    are_below: bool) -> NDArray[Any]:
-    """Return the values that the numbers of a dictionary stand for."""
+    """Return the rows of a column that is encoded by a dictionary."""
     values, places = column.dictionary, column.indices
     if type_of(column.type)[0] != OBJECT:
-        # Of nulls, only those that a row has matter.
+        # Nulls of the dictionary matter only if a row has them.
         return rows_of(values.take(places), name, are_below)
     rows = numpy.empty(len(values) + 1, object)
     rows[:-1] = rows_of(values, name)
@@ -270,7 +274,10 @@ def _of_dictionary(column: pyarrow.DictionaryArray, name: str,
 
 
 def _objects(column: pyarrow.Array, name: str) -> NDArray[Any]:
-    """Return an array of objects; of lists of numbers one array each."""
+    """Return the rows of a column as an array of objects.
+
+    A list of numbers becomes an array.
+    """
     rows = numpy.empty(len(column), object)
     arrow = _storage(column.type)
     if not _is_list(arrow) or type_of(arrow.value_type)[0] == OBJECT:
@@ -293,8 +300,10 @@ def _objects(column: pyarrow.Array, name: str) -> NDArray[Any]:
 
 
 def _as_array(value: Any, dtype: numpy.dtype[Any], depth: int) -> Any:
-    """Return nested lists of numbers as an array, those of several lengths as
-    they are."""
+    """Return nested lists of numbers as an array.
+
+    Lists of different lengths are returned unchanged.
+    """
     if value is None:
         return None
     try:
@@ -306,10 +315,10 @@ def _as_array(value: Any, dtype: numpy.dtype[Any], depth: int) -> Any:
 
 def _check_permutation(arrow: pyarrow.FixedShapeTensorType,
                        name: str) -> None:
-    """Refuse an order of axes with an ambiguous meaning.
+    """Raise ValueError if the order of a tensor's axes is ambiguous.
 
-    The format lists the place in memory of each axis; PyArrow lists the axis
-    at each place, when it makes tensors of NumPy's arrays.
+    The format lists the place in memory of each axis. When PyArrow makes
+    tensors of NumPy's arrays, it lists the axis at each place instead.
     """
     axes = _axes(arrow)
     if [axes[axis] for axis in axes] != sorted(axes):
@@ -322,7 +331,10 @@ def _check_permutation(arrow: pyarrow.FixedShapeTensorType,
 
 def _check_nulls(column: pyarrow.Array, name: str,
                  are_lists: bool) -> None:
-    """Refuse nulls. `are_lists`: whether they are lists, or in lists."""
+    """Raise ValueError if a column has nulls.
+
+    `are_lists`: whether the rows are lists, or elements of lists.
+    """
     if column.null_count:
         remedy = ('write it without them, since masks= does not mark nulls in '
                   'lists (among floating numbers they are NaN)' if are_lists

@@ -33,7 +33,7 @@ from fuel.utils import do_not_pickle_attributes
 
 #: Reads a group of a column.
 ReadColumn: TypeAlias = Callable[[Column, int], NDArray[Any]]
-#: Columns by source, or names of columns.
+#: The argument `columns`: columns by source, or names of columns.
 Columns: TypeAlias = Mapping[str, str | Sequence[str]] | Sequence[str]
 
 
@@ -44,32 +44,34 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
     Parameters
     ----------
     data : str, path-like, list of them, or table
-        A Parquet or Arrow (IPC, Feather) file, or its URL; several files, a
-        pattern such as ``'data/*.parquet'``, or a folder, in natural order,
-        one file after the other; folders ``name=value`` in it are columns;
-        or a table: of PyArrow, a data frame of pandas, a data set of Hugging
-        Face, or anything that exports Arrow. `which_sets` chooses among the
-        data sets of a ``DatasetDict`` of Hugging Face, and among folders or
-        files named as splits, as its ``save_to_disk`` writes them.
+        A Parquet or Arrow (IPC, Feather) file, or its URL; a list of files,
+        a pattern such as ``'data/*.parquet'``, or a folder; or a table. The
+        files of a pattern or a folder are read in natural order. Folders
+        named ``name=value`` become columns. A table is a table of PyArrow, a
+        data frame of pandas, a data set of Hugging Face, or any object that
+        exports Arrow. `which_sets` chooses among the data sets of a
+        ``DatasetDict`` of Hugging Face, and among the splits in the names of
+        files or folders, such as those that its ``save_to_disk`` writes.
     columns : list of str or dict, optional
-        The columns that become sources, under their names; or a dict from
-        sources to a column or a list of columns, by name. Several columns,
-        of numbers, become the second axis of a batch. Defaults to all.
+        Names of the columns that become sources; or a dict from each source
+        to the name of a column or a list of names. The columns of a list
+        must hold numbers, and become the second axis of a batch. Defaults to
+        all columns.
     which_sets, splits
         As for :class:`~fuel.datasets.npy.NPYDataset`.
     cache_bytes : int, optional
-        Bytes of decoded row groups that may be cached for these
-        files, by all data sets that read them in this process. Defaults to
-        None: they share the setting ``chunk_cache_bytes`` with all others
-        that are given no number. Data that fit are decoded once; read others
-        in an order that stays within a few row groups, such as
-        :class:`~fuel.schemes.BlockShuffledScheme`. A single row group stays
-        in memory whatever the number is.
+        Bytes of decoded row groups of these files that may be cached in this
+        process, for all data sets that read the files. Defaults to None: the
+        files share the setting ``chunk_cache_bytes`` with all other files
+        that have no number. Data that fit in the cache are decoded once. For
+        larger data, use an order that stays within a few row groups, such as
+        :class:`~fuel.schemes.BlockShuffledScheme`. One row group stays in
+        memory, even if it is larger than `cache_bytes`.
     masks : str or sequence of str, optional
-        Sources whose nulls are 0 or False where NumPy has none, each
-        followed by a source ``NAME_mask``, which is False there.
+        Sources whose nulls become 0 or False, if NumPy's type has no nulls.
+        Each is followed by a source ``NAME_mask``, which is False for nulls.
     storage_options : dict, optional
-        As for :class:`~fuel.datasets.hdf5.H5PYDataset`, of URLs.
+        Options for URLs, as for :class:`~fuel.datasets.hdf5.H5PYDataset`.
     sources, axis_labels
         Arguments of :class:`~fuel.datasets.Dataset`, `sources` and
         `axis_labels`.
@@ -78,34 +80,36 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
     ----------
     num_examples : int
     storage_options : dict or None
-        Without credentials, which may be assigned; None of local files.
+        The options without credentials; None for local files. Assign
+        credentials to this attribute after unpickling.
     readers : dict of str to Reader
     categories : dict of str to tuple
         The names of the classes of each source that is a `ClassLabel` of
-        Hugging Face, also of files that it wrote.
+        Hugging Face, also in files that Hugging Face wrote.
 
     Raises
     ------
     FileNotFoundError
         If a file is missing, or a folder has none.
     DamagedFileError
-        If a file is of another kind or damaged, or changed in use.
+        If a file has another format, is damaged, or was changed while in
+        use.
     TypeError
         If `data` is neither a path nor a table.
     ValueError
-        If a folder has several splits and none is named, there is no such
-        column, files have other columns than the first,
-        a column that is read has nulls its type has not in NumPy, or a data
-        set of Hugging Face has a format that makes other values.
+        If a folder has several splits and none is named, a column does not
+        exist, a file has other columns than the first file, a column has
+        nulls and its type has none in NumPy, or a data set of Hugging Face
+        has a format that changes the values.
 
     Notes
     -----
-    Numbers, truth values and times become arrays, lists of a fixed size and
-    tensors arrays with more axes; nulls among floats are NaN. Text, lists of
-    different lengths, structures and times of a zone become arrays of
-    objects; a list of numbers is an array in it. Only columns of `sources`
-    are decoded, row group by row group, and validated when they are first
-    read. A pickle holds paths, or the table.
+    Numbers, truth values and times become arrays. Lists of a fixed size and
+    tensors become arrays with more axes. Nulls among floats are NaN. Text,
+    lists of different lengths, structures and times with a time zone become
+    arrays of objects, in which a list of numbers is an array. Only the
+    columns of `sources` are decoded, row group by row group; a row group is
+    validated when it is first read. A pickle holds the paths, or the table.
 
     Examples
     --------
@@ -133,7 +137,7 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
         by_split = {} if splits is not None else tables_by_split(
             data, self._paths or (), which_sets, 'which_sets=({},)')
         if by_split.keys() >= set(which_sets or ()):
-            # No others are opened, which may have other columns.
+            # Files of other splits may have other columns: do not open them.
             by_split = {name: by_split[name] for name in which_sets or ()}
         if by_split:
             self._paths = [
@@ -186,8 +190,11 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
     def _check_files(self, parts: Sequence[ArrowPart],
                      bounds: NDArray[numpy.intp],
                      categories: Mapping[str, tuple[str, ...]]) -> None:
-        """Refuse files whose rows have moved, or whose classes have other
-        names, since they were opened first."""
+        """Raise an error if files differ from those that were opened first.
+
+        They differ if a file has another number of rows, or other class
+        names.
+        """
         if '_bounds' not in vars(self):
             return
         for part, count, now in zip(
@@ -202,25 +209,28 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
                 f'file, or was made again; make the data set again too')
 
     def kept_arguments(self) -> Mapping[str, object]:
-        """Return the arguments, and several files in their order."""
+        """Return the arguments, and the order of the files if several."""
         return {**super().kept_arguments(), **files_in_order(
             [each.path for each in self._paths or ()])}
 
     def place_of_row(self, row: int) -> RowPlace:
-        """Return the file that a row lies in."""
+        """Return the file that has a row, and the row's place in the file."""
         part = int(self._bounds.searchsorted(row, 'right')) - 1
         return RowPlace(self._part_paths[part], '',
                         row - int(self._bounds[part]))
 
     @property
     def categories(self) -> dict[str, tuple[Any, ...]]:
-        """For each source of categories, the name of each code (dict)."""
+        """The names of the classes of each source that has some (dict)."""
         return self._categories
 
     @property
     def class_names(self) -> Any:
-        """The names of classes, of 'targets', 'labels' or 'fine_labels', or
-        of the only source that has names (tuple of str); None elsewhere."""
+        """The names of the classes (tuple of str); None if there are none.
+
+        They are those of 'targets', 'labels' or 'fine_labels', or of the only
+        source with class names.
+        """
         return class_names_of(self.categories, self.sources)
 
     def details(self) -> Sequence[str]:
@@ -233,9 +243,9 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
 def _classes(parts: Sequence[ArrowPart],
              columns: Mapping[str, str | Sequence[str]],
              ) -> dict[str, tuple[str, ...]]:
-    """Return the names of the classes of sources.
+    """Return the class names of each source that has some.
 
-    Raises: ValueError if a number stands for several names.
+    Raises: ValueError if files have different names for one class.
     """
     found: dict[str, tuple[str, ...]] = {}
     for number, part in enumerate(parts):
@@ -255,9 +265,9 @@ def _classes(parts: Sequence[ArrowPart],
 def _groups(parts: Sequence[ArrowPart], source: str,
             named: str | Sequence[str], file: Versioned,
             how: ReadColumn) -> Groups:
-    """Return the groups of a source of one or several columns.
+    """Return the groups of a source that has one or several columns.
 
-    `how`: what reads a group of a column: its rows, or its mask.
+    `how`: method that reads a group of a column: its rows or its mask.
     """
     names = list(named) if isinstance(
         named, Iterable) and not isinstance(named, str) else [named]

@@ -21,12 +21,16 @@ from fuel.utils.other_libraries import class_for, is_hugging_face_cache
 
 #: A path, several of them, or a table in memory.
 Tables: TypeAlias = object
-# Formats of Hugging Face that only say which library has the same values.
+# Formats of Hugging Face that choose a library, and do not change values.
 FORMATS = (None, 'arrow', 'numpy', 'pandas', 'polars')
 
 
 class Located(NamedTuple):
-    """A file, and the columns in the names of its folders (``year=2024``)."""
+    """A file, and the columns that the names of its folders give.
+
+    `path`: path of the file.
+    `constants`: the value of each column, such as `year` for ``year=2024``.
+    """
 
     path: str
     constants: Mapping[str, pyarrow.Scalar]
@@ -34,7 +38,7 @@ class Located(NamedTuple):
 
 def paths_of(data: Tables, storage_options: StorageOptions | None = None,
              ) -> list[Located] | None:
-    """Return the files that `data` names, None if it is a table."""
+    """Return the files that `data` names; None if `data` is a table."""
     if isinstance(data, Located):
         return [data]
     if isinstance(data, (str, os.PathLike)):
@@ -56,11 +60,12 @@ def paths_of(data: Tables, storage_options: StorageOptions | None = None,
 def tables_by_split(data: Tables, located: Sequence[Located],
                     names: Sequence[str] | None, how: str,
                     ) -> dict[str, list[Located]]:
-    """Return the files of each split of a folder; an empty dict if `data` is
-    not a folder, or all its files are to be read.
+    """Return the files of each split of a folder.
 
-    A split is in the name of a file, or of a folder above it; without such
-    names, each folder is a split that can be named.
+    The dict is empty if `data` is not a folder, or all its files are read.
+
+    The name of a file, or of a folder above it, names the split. If no name
+    does, each folder is a split.
 
     `located`: the files in the folder.
     `names`: the splits to read; None if none is named.
@@ -82,12 +87,14 @@ def tables_by_split(data: Tables, located: Sequence[Located],
 
 
 def _in_folder(path: str) -> list[Located]:
-    """Return the files of a folder, by the rules of PyArrow's data sets, in
-    the natural order of their paths, as those of a pattern are."""
+    """Return the files of a folder, in the natural order of their paths.
+
+    PyArrow's data sets decide which files of the folder count.
+    """
     factory = pyarrow.dataset.FileSystemDatasetFactory(
         pyarrow.fs.LocalFileSystem(),
         pyarrow.fs.FileSelector(path, recursive=True),
-        # Only matters to files that are read through the factory.
+        # Required; it matters only if the factory reads the files.
         pyarrow.dataset.ParquetFileFormat(),
         pyarrow.dataset.FileSystemFactoryOptions(
             partition_base_dir=path,
@@ -110,8 +117,11 @@ def _in_folder(path: str) -> list[Located]:
 
 def as_divided_table(data: Any) -> tuple[
         pyarrow.Table, dict[str, tuple[int, int]]]:
-    """Return the table of several data sets of Hugging Face, one after the
-    other, and the rows of each."""
+    """Return one table of several data sets of Hugging Face.
+
+    The second value is the first row of each data set and the row after its
+    last, by name.
+    """
     tables = {name: as_table(part) for name, part in data.items()}
     advice = (f': pass one of them, such as '
               f'data[{next(iter(tables), "train")!r}]')
@@ -135,14 +145,13 @@ def as_divided_table(data: Any) -> tuple[
 
 
 def is_divided(data: Tables) -> bool:
-    """Return whether data are several data sets of Hugging Face by name."""
+    """Return whether data are a dict of data sets of Hugging Face."""
     return isinstance(data, Mapping) and type(
         data).__module__.partition('.')[0] == 'datasets'
 
 
 def classes_of(schema: pyarrow.Schema) -> dict[str, tuple[str, ...]]:
-    """Return the names of classes that Hugging Face has written with a
-    table, by column."""
+    """Return the class names of each column, from Hugging Face's metadata."""
     try:
         features = json.loads(schema.metadata[b'huggingface'])[
             'info']['features']
@@ -150,14 +159,17 @@ def classes_of(schema: pyarrow.Schema) -> dict[str, tuple[str, ...]]:
                 for column, feature in features.items()
                 if feature.get('_type') == 'ClassLabel'}
     except (AttributeError, KeyError, TypeError, ValueError):
-        # It has none, or those of another version.
+        # The schema has no such metadata, or that of another version.
         return {}
 
 
 def class_names_of(categories: Mapping[str, tuple[str, ...]],
                    sources: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the class names of the source of classes; if no source has that
-    name, of the only source with class names."""
+    """Return the class names of the source that holds classes; None if none.
+
+    If no source has the name of such a source, they are the class names of
+    the only source that has some.
+    """
     label = label_source(sources)
     if label is None:
         named = [source for source in categories if source in sources]
@@ -167,14 +179,16 @@ def class_names_of(categories: Mapping[str, tuple[str, ...]],
 
 def differs(classes: Mapping[str, tuple[str, ...]],
             others: Mapping[str, tuple[str, ...]]) -> str | None:
-    """Return the first column whose class names differ between two tables,
-    None if there is none."""
+    """Return the first column whose class names differ in two tables.
+
+    The result is None if there is no such column.
+    """
     return next((column for column, names in classes.items()
                  if others.get(column, names) != names), None)
 
 
 def as_table(data: Tables) -> pyarrow.Table:
-    """Return a table of any object that holds one in memory."""
+    """Return the PyArrow table of an object that holds a table in memory."""
     if isinstance(data, pyarrow.Table):
         return data
     if isinstance(data, pyarrow.RecordBatch):
@@ -193,8 +207,10 @@ def as_table(data: Tables) -> pyarrow.Table:
 
 
 def _of_hugging_face(data: Any) -> pyarrow.Table:
-    """Return the table of a data set of Hugging Face, which may be a selection
-    of rows and columns."""
+    """Return the table of a data set of Hugging Face.
+
+    It has only the rows and columns that are selected.
+    """
     kind, has_rows = type(data).__name__, isinstance(data, Sized)
     if isinstance(data, Mapping):
         raise TypeError(
@@ -213,7 +229,7 @@ def _of_hugging_face(data: Any) -> pyarrow.Table:
             'set_format, set_transform or the like), which is not applied '
             'here: pass data.with_format(None), and do what it does in a '
             'stage, such as Mapping or Cast')
-    # A selection of columns that were cast comes in another order.
+    # After a cast, Hugging Face may return the columns in another order.
     chosen = data.column_names if asked['output_all_columns'] else (
         asked['columns'])
     return data.with_format('arrow')[:].select([

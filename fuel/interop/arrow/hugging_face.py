@@ -1,4 +1,4 @@
-"""A data set over what Hugging Face streams, its pipeline and its state."""
+"""Read an ``IterableDataset`` of Hugging Face, and save its position."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -24,8 +24,8 @@ from fuel.utils.other_libraries import class_for, is_named_class, short_repr
 
 # Examples that are read at once.
 BLOCK = 16
-# The first release, and what a pipeline is made of, whose states say exactly
-# where reading stands.
+# The first release, and the parts of a pipeline, whose states hold the exact
+# position of reading.
 FIRST_EXACT = 5, 2
 EXACT = frozenset({
     'ArrowExamplesIterable', 'CyclingMultiSourcesExamplesIterable',
@@ -65,7 +65,10 @@ def _is_part(value: object) -> TypeGuard[Any]:
 
 
 def _below(part: object) -> Iterator[tuple[str, Any]]:
-    """Iterate over the parts that a part reads, alone or in lists."""
+    """Yield the attributes of a part that hold the parts upstream of it.
+
+    An attribute holds a part or a list of parts.
+    """
     for name, value in vars(part).items():
         if _is_part(value) or (
                 isinstance(value, list) and value
@@ -74,7 +77,7 @@ def _below(part: object) -> Iterator[tuple[str, Any]]:
 
 
 def parts_of_pipeline(part: object) -> Iterator[object]:
-    """Iterate over a part and all below it."""
+    """Yield a part of a pipeline and all parts upstream of it."""
     yield part
     for _, found in _below(part):
         for each in found if isinstance(found, list) else [found]:
@@ -82,10 +85,11 @@ def parts_of_pipeline(part: object) -> Iterator[object]:
 
 
 def own_pipeline(part: Any) -> Any:
-    """Return a copy of a pipeline whose reading is independent.
+    """Return a copy of a pipeline with a position of its own.
 
-    Theirs keep where reading stands in their parts, which several data sets
-    and epochs share; their copies share it too.
+    Hugging Face keeps the position of reading in the parts of the pipeline.
+    Several data sets and epochs share the parts, and so do Hugging Face's own
+    copies.
     """
     copied = object.__new__(type(part))
     vars(copied).update(vars(part))
@@ -94,16 +98,15 @@ def own_pipeline(part: Any) -> Any:
             [own_pipeline(each) for each in found] if isinstance(found, list)
             else own_pipeline(found))
     if '_epoch' in vars(copied):
-        # A tensor in shared memory, if PyTorch is there.
+        # With PyTorch, the number of the epoch is a tensor in shared memory.
         vars(copied)['_epoch'] = int(copied.epoch)
     return copied
 
 
 def has_exact_states(parts: Iterable[object]) -> bool:
-    """Return whether the state of a pipeline says exactly where reading
-    stands.
+    """Return whether the state of a pipeline holds the exact position.
 
-    Earlier releases hold back examples that their states do not have.
+    Releases before `FIRST_EXACT` hold back examples that their states lack.
     """
     release = importlib.metadata.version('datasets').split('.')
     return tuple(map(int, release[:2])) >= FIRST_EXACT and all(
@@ -113,16 +116,18 @@ def has_exact_states(parts: Iterable[object]) -> bool:
 def _is_exact(part: object) -> bool:
     members = vars(part)
     if type(part).__name__ == 'BufferShuffledExamplesIterable':
-        # It holds nothing back.
+        # With one example in the buffer, no examples are held back.
         return bool(members['buffer_size'] == 1)
     return type(part).__name__ in EXACT and not (
-        # They may leave out what a function made of a batch.
+        # The states may lack examples that a function made of a batch.
         members.get('batched') and members.get('formatting'))
 
 
 def part_order(part: object) -> list[Any]:
-    """Return the facts that decide the order of a part: its numbers,
-    generators, and the rank."""
+    """Return the attributes that decide the order of a part's examples.
+
+    They are its integers, its generators and its rank.
+    """
     return [type(part).__name__, *(
         (name, value.bit_generator.state if isinstance(
             value, numpy.random.Generator) else value)
@@ -133,7 +138,7 @@ def part_order(part: object) -> list[Any]:
 
 
 def is_plain(value: object) -> bool:
-    """Return whether a value is plain data, its numbers not negative."""
+    """Return whether a value is plain data without negative numbers."""
     if isinstance(value, dict):
         return all(isinstance(key, str) and is_plain(each)
                    for key, each in value.items())
@@ -144,7 +149,7 @@ def is_plain(value: object) -> bool:
 
 
 def fits_state(saved: object, fresh: object) -> bool:
-    """Return whether a state has the form of a fresh one."""
+    """Return whether a saved state has the structure of a fresh state."""
     if isinstance(fresh, dict):
         return isinstance(saved, dict) and saved.keys() == fresh.keys() and (
             all(fits_state(saved[key], (
@@ -152,27 +157,27 @@ def fits_state(saved: object, fresh: object) -> bool:
                 and saved[key] is not None else value))
                 for key, value in fresh.items()))
     if isinstance(fresh, list):
-        # Data sets one after the other are their shards in later epochs, in
-        # another order.
+        # In later epochs, the shards of concatenated data sets are in another
+        # order.
         return isinstance(saved, list) and all(
             any(fits_state(each, other) for other in fresh) for each in saved)
     if fresh is None:
-        # The state of several is known once they are read.
+        # The state of several data sets is None before they are read.
         return saved is None or isinstance(saved, dict)
     return type(saved) is type(fresh) and (
         saved == fresh or not isinstance(saved, str))
 
 
 class HuggingFaceReading:
-    """An iterator over the examples of an epoch; pickled, it is a position.
+    """An iterator over the examples of an epoch; its pickle is a position.
 
     Examples are read in blocks, which takes a fraction of the time.
 
-    `epoch`: number of the epoch that is read.
-    `read`: number of its examples that were read.
-    `start`: the state of Hugging Face as the present block begins; None for
-        that of the epoch.
-    `offset`: number of examples that were read since.
+    `epoch`: number of the epoch.
+    `read`: number of the epoch's examples that were read.
+    `start`: the state of Hugging Face at the beginning of the present block;
+        None for the beginning of the epoch.
+    `offset`: number of examples that were read since `start`.
     """
 
     def __init__(self, dataset: HuggingFaceIterable, epoch: int,
@@ -185,7 +190,7 @@ class HuggingFaceReading:
         self._opened: HuggingFaceStream | None = None
         self._blocks: Iterator[Mapping[str, Any]] | None = None
         self._block: Mapping[str, Any] = {}
-        # Sources of the block, as they come.
+        # The converted sources of the block, by name.
         self._found: dict[str, Any] = {}
         self._left = 0
 
@@ -209,20 +214,23 @@ class HuggingFaceReading:
         self._read += 1
 
     def _column(self, source: str) -> Any:
-        """Return a source of the block."""
+        """Return the data of a source in the present block."""
         if source not in self._found:
             self._found[source] = self._dataset.column_of(source, self._block)
         return self._found[source]
 
     def _singly(self) -> HuggingFaceReading:
-        """Read one by one from here on, up to the example of the block that
-        fails."""
+        """Read examples one by one from now on.
+
+        After an error in a block, the examples before the bad one are
+        returned.
+        """
         self.close()
         self._size = 1
         return self
 
     def _find_block(self) -> None:
-        """Read a block, unless something is left of the present one."""
+        """Read the next block if the present block has no examples left."""
         if self._left:
             return None
         try:
@@ -235,7 +243,8 @@ class HuggingFaceReading:
         except Exception:
             if self._size > 1:
                 return self._singly()._find_block()
-            # An iterator that failed has ended: reading opens it anew here.
+            # An iterator that failed has ended: open a new one at this place
+            # when reading continues.
             self.close()
             raise
 
@@ -247,20 +256,20 @@ class HuggingFaceReading:
             state) else None
 
     def _take(self, block: Mapping[str, Any], offset: int) -> None:
-        """Go on in a block, behind some examples."""
+        """Continue in a block, after its first `offset` examples."""
         self._block, self._found, self._offset = block, {}, offset
         self._left = len(next(iter(block.values()), ())) - offset
 
     def _open(self) -> None:
-        """Open the pipeline where reading stands."""
+        """Open the pipeline at the present position."""
         opened = own_pipeline(self._dataset.dataset)
         opened.set_epoch(self.epoch)
         missing = self._read
         if self._start is not None:
             opened.load_state_dict(self._start)
             missing = self._offset
-        # Unlike a loop over it, this does not leave out what the other
-        # worker processes of PyTorch would read.
+        # Unlike a loop over the data set, iter() does not leave out the
+        # examples of PyTorch's other worker processes.
         blocks = opened.iter(batch_size=self._size)
         for block in blocks:
             count = len(next(iter(block.values()), ()))
@@ -300,10 +309,11 @@ class HuggingFaceIterable(Dataset):
     Parameters
     ----------
     dataset : datasets.IterableDataset
-        What ``load_dataset(..., streaming=True)`` returns, and what ``map``,
-        ``filter``, ``shuffle`` and the like make of it.
+        The result of ``load_dataset(..., streaming=True)``, or of its methods
+        such as ``map``, ``filter`` and ``shuffle``.
     masks : str or sequence of str, optional
-        As for :class:`ArrowDataset`, of columns that are known.
+        As for :class:`ArrowDataset`; the columns must be known before they
+        are read.
     sources, axis_labels
         Arguments of :class:`~fuel.datasets.Dataset`.
 
@@ -313,42 +323,42 @@ class HuggingFaceIterable(Dataset):
     categories : dict of str to tuple
         The names of the classes of each source that is a ``ClassLabel``.
     is_exact : bool
-        Whether reading goes on from Hugging Face's state; see below. It does
-        from release 5.2 on.
+        Whether a saved state resumes from Hugging Face's own state; see
+        below. This needs release 5.2 of `datasets` or later.
 
     Raises
     ------
     TypeError
-        If it is not an ``IterableDataset`` of Hugging Face.
+        If `dataset` is not an ``IterableDataset`` of Hugging Face.
     ValueError
-        If it has no examples, and does not say which columns it has; by the
-        epoch iterator, if an example lacks columns, or a column has nulls
-        its type has not in NumPy.
+        If `dataset` has no examples, and its columns are not known. By the
+        epoch iterator: if an example lacks columns, or a column has nulls
+        and its type has none in NumPy.
     fuel.exceptions.StateMismatchError
         When a state of another order is loaded: without a seed, ``shuffle``
         makes an order that no other process repeats.
 
     Notes
     -----
-    Each column is a source, of the types of :class:`ArrowDataset`: images
-    are not decoded, which :class:`~fuel.transformers.image.ImagesFromBytes`
-    does. Where the columns are not known before they are read, such as after
-    a ``map`` without `features`, numbers and arrays are arrays, and others
-    stay as they are; the first example is read to know them. What
-    ``with_format`` says last is not applied.
+    Each column is a source, whose type is as in :class:`ArrowDataset`. Images
+    are not decoded; :class:`~fuel.transformers.image.ImagesFromBytes` decodes
+    them. If the columns are not known before they are read, such as after a
+    ``map`` without `features`, the first example is read to find them; then
+    numbers and arrays become arrays, and other objects stay as they are. The
+    format that ``with_format`` has set last is not applied.
 
     The epochs of a stream are those of ``set_epoch(0)``, ``set_epoch(1)`` and
-    so on, so each is shuffled anew. They begin with that of `dataset`, which
-    is 0.
+    so on, so each epoch has another order of shuffling. The first one is the
+    epoch that is set in `dataset`, by default 0.
 
-    Sixteen examples are read at once, where columns are known.
+    Sixteen examples are read at once if the columns are known.
 
-    A state holds Hugging Face's, and reading goes on from there. Theirs does
-    not hold what is in the buffer of a ``shuffle``. With such a buffer, and
-    with functions that take tables, what was read of the epoch is read once
-    more, and nothing is lost: it takes time. Use ``buffer_size=1``, which
-    shuffles shards alone, and a
-    :class:`~fuel.transformers.shuffling.ShuffleBuffer`.
+    A state holds Hugging Face's own state, and reading resumes from there.
+    Hugging Face's state does not hold the examples in the buffer of a
+    ``shuffle``. With such a buffer, and with functions that take tables,
+    resuming reads the epoch again up to the position: nothing is lost, but
+    it takes time. To avoid that, use ``buffer_size=1``, which shuffles only
+    the shards, and a :class:`~fuel.transformers.shuffling.ShuffleBuffer`.
 
     Examples
     --------
@@ -397,9 +407,9 @@ class HuggingFaceIterable(Dataset):
         self.dataset.set_epoch(epoch)
         parts = list(parts_of_pipeline(self.dataset))
         self.is_exact = has_exact_states(parts)
-        # Another number for another order.
+        # A checksum of the facts that decide the order.
         self.order = zlib.crc32(repr(list(map(part_order, parts))).encode())
-        # Columns that are not known may be missing in some examples.
+        # If the columns are not known, an example may lack some.
         self.block_size = 1 if features is None else BLOCK
         columns = tuple(self._first() if features is None else features)
         self._masks = masks_of(masks, () if features is None else columns)
@@ -407,7 +417,7 @@ class HuggingFaceIterable(Dataset):
         super().__init__(**kwargs)
 
     def _first(self) -> Mapping[str, Any]:
-        """Return the first example."""
+        """Return the first example, to find the columns."""
         try:
             return next(own_pipeline(self.dataset).iter(batch_size=1))
         except StopIteration:
@@ -417,17 +427,20 @@ class HuggingFaceIterable(Dataset):
 
     @property
     def categories(self) -> dict[str, tuple[Any, ...]]:
-        """For each source of categories, the name of each code (dict)."""
+        """The names of the classes of each source that has some (dict)."""
         return self._categories
 
     @property
     def class_names(self) -> Any:
-        """The names of classes, of 'targets', 'labels' or 'fine_labels', or
-        of the only source that has names (tuple of str); None elsewhere."""
+        """The names of the classes (tuple of str); None if there are none.
+
+        They are those of 'targets', 'labels' or 'fine_labels', or of the only
+        source with class names.
+        """
         return class_names_of(self.categories, self.sources)
 
     def open(self) -> HuggingFaceReading:
-        """Return a position before the first example."""
+        """Return a state whose position is before the first example."""
         return HuggingFaceReading(self, self.dataset.epoch)
 
     def next_epoch(self, state: HuggingFaceReading) -> HuggingFaceReading:
@@ -441,16 +454,16 @@ class HuggingFaceIterable(Dataset):
             state.close()
 
     def get_position(self, state: HuggingFaceReading) -> dict[str, Any]:
-        """Return the position of reading."""
+        """Return the position of a state, as plain data."""
         return state.position
 
     def open_at(self, position: Any) -> HuggingFaceReading:
-        """Return a state that goes on from where another one stood.
+        """Return a state that resumes at a position.
 
         Raises
         ------
         StateMismatchError
-            If it belongs to another order.
+            If the position belongs to another order.
         """
         if position['order'] != self.order:
             raise StateMismatchError(
@@ -492,8 +505,8 @@ class HuggingFaceIterable(Dataset):
         Raises
         ------
         ValueError
-            If there is no state, or a request, an example lacks columns, or
-            a column has nulls its type has not in NumPy.
+            If `state` is None or `request` is given, an example lacks
+            columns, or a column has nulls and its type has none in NumPy.
         StopIteration
             If there are no more examples.
         """
@@ -503,7 +516,7 @@ class HuggingFaceIterable(Dataset):
         return found
 
     def column_of(self, source: str, block: Mapping[str, Any]) -> Any:
-        """Return the parts of several examples that a source is."""
+        """Return the data of a source in a block of examples."""
         name = self._masks.get(source, source)
         if name not in block:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""The files of a table, and tables in memory, as record batches."""
+"""Read the columns of files and tables in memory, group by group."""
 from __future__ import annotations
 
 import functools
@@ -26,22 +26,23 @@ from fuel.storage.reader import own_objects
 from fuel.suggestions import did_you_mean, unlike_first
 from fuel.utils.hdf5_errors import is_lack_of_descriptors, with_advice
 
-# First bytes of a file of the random-access format, padded.
+# First bytes of a file of the random-access format, with its padding.
 FILE_MAGIC = b'ARROW1\0\0'
-# Kinds of messages.
+# Values of the kind of a message.
 SCHEMA, DICTIONARY, BATCH = 1, 2, 3
-# Before the length of a message, but in files older than Arrow 0.15.
+# Mark before the length of a message; files of Arrow before 0.15 lack it.
 CONTINUATION = -1
 # The largest number of rows that an array of NumPy can have.
 MAX_ROWS = 2 ** 63 - 1
 
 
 class ArrowMessage(NamedTuple):
-    """A message of a file.
+    """A message in an Arrow file.
 
-    `start`, `stop`: its bytes, with the length before it and its body.
-    `kind`: such as `BATCH`.
-    `num_rows`: of a record batch; 0 for other kinds.
+    `start`, `stop`: first byte of the message and the byte after its last;
+        they enclose the length before the message, and its body.
+    `kind`: kind of the message, such as `BATCH`.
+    `num_rows`: number of rows of a record batch; 0 for other kinds.
     """
 
     start: int
@@ -51,13 +52,13 @@ class ArrowMessage(NamedTuple):
 
 
 def messages(file: FileBytes, start: int) -> Iterator[ArrowMessage]:
-    """Find the messages from a byte on, up to the mark of the end.
+    """Yield the messages of a file from a byte on, up to the end mark.
 
-    PyArrow reads a whole record batch before it returns its place and its
-    number of rows.
+    Only the metadata are read. PyArrow would read a whole record batch before
+    it returns the place and the number of rows of the batch.
 
-    Returns: as an iterator, whose last message is empty: the mark.
-    Raises: DamagedFileError if there is no such mark.
+    Yields: the messages; the last one stands for the end mark, of kind 0.
+    Raises: DamagedFileError if there is no end mark.
     """
     expected: tuple[int, ...] = (SCHEMA,)
     while True:
@@ -93,8 +94,10 @@ def messages(file: FileBytes, start: int) -> Iterator[ArrowMessage]:
 
 
 def _fields(metadata: bytes) -> tuple[int, int, int]:
-    """Return kind, length of the body and rows out of a message's metadata,
-    a table of FlatBuffers."""
+    """Return the kind, the length of the body and the rows of a message.
+
+    `metadata`: the metadata of the message, a table of FlatBuffers.
+    """
     table, = struct.unpack_from('<I', metadata)
     kind = _field(metadata, table, 1, '<B')
     num_rows = 0
@@ -102,7 +105,7 @@ def _fields(metadata: bytes) -> tuple[int, int, int]:
         place = _place(metadata, table, 2)
         batch = place + _number(metadata, place, '<I')
         num_rows = _field(metadata, batch, 0, '<q')
-        # Each column has its number of rows: look at the first.
+        # Each column stores the number of rows too: compare with the first.
         columns = _place(metadata, batch, 1)
         columns += _number(metadata, columns, '<I')
         if (not _number(metadata, columns, '<I')
@@ -112,13 +115,13 @@ def _fields(metadata: bytes) -> tuple[int, int, int]:
 
 
 def _field(metadata: bytes, table: int, field: int, code: str) -> int:
-    """Return a number of a table; 0, the default, is not stored."""
+    """Return a number in a table of FlatBuffers; 0 if it is not stored."""
     place = _place(metadata, table, field)
     return _number(metadata, place, code) if place else 0
 
 
 def _place(metadata: bytes, table: int, field: int) -> int:
-    """Return the offset of a field of a table, 0 if it is not stored."""
+    """Return the offset of a field in the metadata; 0 if it is not stored."""
     fields = table - _number(metadata, table, '<i')
     offset = 4 + 2 * field
     if offset >= _number(metadata, fields, '<H'):
@@ -138,11 +141,12 @@ def _number(metadata: bytes, place: int, code: str) -> int:
 class ArrowPart(ABC):
     """A file of a table, or a table in memory.
 
-    `path`: for errors.
-    `schema`, `names`: of the columns, those of `constants` among them.
-    `constants`: the values of columns that are the same in all rows, from
-        the names of folders.
-    `num_rows`: of all groups.
+    `path`: name of the file or table, for errors.
+    `schema`, `names`: schema and names of the columns, with those of
+        `constants`.
+    `constants`: the values of the columns that the names of folders give;
+        all rows have the same value.
+    `num_rows`: number of rows of all groups.
     """
 
     def __init__(self, path: str, schema: pyarrow.Schema, num_rows: int,
@@ -171,22 +175,23 @@ class ArrowPart(ABC):
 
     @abstractmethod
     def lengths(self, name: str) -> Sequence[int]:
-        """Return the rows of the groups in which a column is read."""
+        """Return the number of rows of each group of a column."""
 
     @abstractmethod
     def column(self, name: str, group: int) -> Any:
-        """Return a group of a column, as Arrow has it."""
+        """Return a group of a column as an array of Arrow."""
 
     @abstractmethod
     def check(self) -> None:
-        """Raise an error if the bytes were changed since they were opened."""
+        """Raise an error if the file was changed since it was opened."""
 
     def rows(self, name: str, group: int, arrow: pyarrow.DataType,
              are_blanked: bool = False) -> NDArray[Any]:
-        """Return a group of a column as NumPy has it.
+        """Return a group of a column as an array of NumPy.
 
         `arrow`: the type of the column in all files.
-        `are_blanked`: whether nulls are 0 or False, where NumPy has none.
+        `are_blanked`: whether nulls become 0 or False, if NumPy's type has
+            no nulls.
         """
         column = self._checked(name, group)
         if pyarrow.types.is_null(column.type):
@@ -196,15 +201,14 @@ class ArrowPart(ABC):
         return rows_of(column, name).astype(type_of(arrow)[0], copy=False)
 
     def mask(self, name: str, group: int) -> NDArray[numpy.bool_]:
-        """Return a mask of the values of a group of a column that are not
-        null."""
+        """Return a mask that is True for the values that are not null."""
         return rows_of(is_there(self._checked(name, group)), name)
 
     def _checked(self, name: str, group: int) -> Any:
-        """Return a group of a column, whose bytes were checked.
+        """Return a group of a column after a check of its bytes.
 
-        PyArrow believes what a file says of its offsets and lengths: bytes
-        that are used before they are checked may end the process.
+        PyArrow trusts the offsets and lengths in a file, so the use of
+        unchecked bytes may crash the process.
         """
         with self.naming(name):
             if name in self.constants:
@@ -212,8 +216,8 @@ class ArrowPart(ABC):
                     self.constants[name], self.lengths(name)[group])
             else:
                 column = self.column(name, group)
-            # Before anything is done with the bytes, or kept of them: those
-            # that were checked below are in this state of the file.
+            # Check the file before the bytes are used, so that the groups in
+            # `_is_valid` are those of the file as it was opened.
             self.check()
             if (name, group) not in self._is_valid:
                 column.validate(full=True)
@@ -224,12 +228,12 @@ class ArrowPart(ABC):
 
     @contextmanager
     def naming(self, column: str) -> Iterator[None]:
-        """Turn errors of PyArrow into one that names file and column."""
+        """Turn errors of PyArrow into one that names the file and column."""
         try:
             with damage(self.path, f', column {column!r}'):
                 yield
         except DamagedFileError:
-            # A change during the read may look like any error.
+            # A change of the file during the read may cause any error.
             self.check()
             raise
 
@@ -250,14 +254,14 @@ class TablePart(ArrowPart):
         return self._table.column(name).chunk(group)
 
     def check(self) -> None:
-        """Do nothing: changing a table in memory changes the data."""
+        """Do nothing: a table in memory may change, and the data with it."""
 
 
 class FilePart(ArrowPart):
-    """A file, whose groups are the same for all columns.
+    """A file in which all columns have the same groups.
 
-    `watched`: the file, whose state is looked at.
-    `counts`: the rows of each group.
+    `watched`: the file, which is checked for changes.
+    `counts`: number of rows of each group.
     """
 
     def __init__(self, watched: FileBytes, schema: pyarrow.Schema,
@@ -282,12 +286,13 @@ class FilePart(ArrowPart):
 
 
 def _open_watched(path: str) -> tuple[pyarrow.NativeFile, FileBytes]:
-    """Open a file for PyArrow, and to look at whether it changes."""
+    """Open a file twice: for PyArrow, and to check it for changes."""
     file = raw_file_at(path)
     if is_remote(file):
         return pyarrow.PythonFile(file.open(), 'r'), file
     source = pyarrow.OSFile(located(path))
-    # PyArrow opens a name, and many of its releases return no descriptor.
+    # PyArrow opens the file by name, and many releases give no descriptor to
+    # check: the name must still be that of the same file.
     if not file.is_current():
         raise DamagedFileError(
             f'{path} was changed or replaced while it was being opened: open '
@@ -300,8 +305,8 @@ class ParquetPart(FilePart):
 
     def __init__(self, path: str,
                  constants: Mapping[str, pyarrow.Scalar]) -> None:
-        # Not mapped: a file that is cut would end the process. What is read
-        # is read by its place, so forked children share no position.
+        # Not mapped: truncating a mapped file would crash the process. Reads
+        # give the place in the file, so forked children share no position.
         source, watched = _open_watched(path)
         file = pyarrow.parquet.ParquetFile(
             source, page_checksum_verification=True)
@@ -313,10 +318,11 @@ class ParquetPart(FilePart):
 
     def column(self, name: str, group: int) -> Any:
         """See :meth:`ArrowPart.column`."""
-        # Each thread has its own, which shares what was read of the footer.
+        # Each thread has a ParquetFile, which shares the parsed footer.
         file = vars(self._open).get('file')
         if file is None:
-            # Of a remote file one thread would wait for what another reads.
+            # With one source, threads that read a remote file would wait for
+            # each other.
             source = pyarrow.PythonFile(self._watched.open(), 'r') if (
                 is_remote(self._watched)) else self._source
             file = self._open.file = pyarrow.parquet.ParquetFile(
@@ -327,20 +333,20 @@ class ParquetPart(FilePart):
 
 
 class IPCPart(FilePart):
-    """An Arrow file, whose batches PyArrow reads with all their columns."""
+    """An Arrow file; PyArrow reads all columns of a batch together."""
 
     def rows(self, name: str, group: int, arrow: pyarrow.DataType,
              are_blanked: bool = False) -> NDArray[Any]:
         """See :meth:`ArrowPart.rows`.
 
-        Views would keep all columns in memory.
+        The rows are a copy, since a view would keep all columns in memory.
         """
         return own_objects(numpy.array(
             super().rows(name, group, arrow, are_blanked)))
 
 
 class IPCFilePart(IPCPart):
-    """An Arrow file of the format for random access."""
+    """An Arrow file in the random-access format."""
 
     def __init__(self, path: str,
                  constants: Mapping[str, pyarrow.Scalar]) -> None:
@@ -351,7 +357,7 @@ class IPCFilePart(IPCPart):
         found = list(messages(file, len(FILE_MAGIC)))
         counts = [each.num_rows for each in found if each.kind == BATCH]
         head = file.read(found[0].start, found[0].stop - found[0].start)
-        # The schema and the batches are in the file twice.
+        # Header and footer both have the schema and the list of batches.
         if (len(counts) != num_batches
                 or pyarrow.ipc.read_schema(pyarrow.py_buffer(head)) != schema):
             raise DamagedFileError(
@@ -363,7 +369,8 @@ class IPCFilePart(IPCPart):
 
     def column(self, name: str, group: int) -> Any:
         """See :meth:`ArrowPart.column`."""
-        # Each thread has its own: dictionaries are read when first needed.
+        # Each thread has a reader: readers load dictionaries when first
+        # needed.
         readers = vars(self._readers)
         if name not in readers:
             readers[name] = pyarrow.ipc.open_file(
@@ -373,10 +380,10 @@ class IPCFilePart(IPCPart):
 
 
 class IPCStreamPart(IPCPart):
-    """An Arrow file of the format for streams.
+    """An Arrow file in the streaming format.
 
-    A batch is read as a short stream: the schema, the dictionaries before the
-    batch, and the batch.
+    To read a batch, PyArrow gets a short stream: the schema, the dictionaries
+    before the batch, and the batch.
     """
 
     def __init__(self, path: str,
@@ -388,7 +395,7 @@ class IPCStreamPart(IPCPart):
             raise DamagedFileError(
                 f'{path}: the mark of its end is at byte {end.start} of '
                 f'{file.size}, after no batch: the file is damaged')
-        # Of each batch: what has to be read before it.
+        # For each batch, the messages that must be read before it.
         self._before: list[list[ArrowMessage]] = []
         before: list[ArrowMessage] = []
         self._batches = [each for each in found if each.kind == BATCH]
@@ -401,7 +408,7 @@ class IPCStreamPart(IPCPart):
             schema = reader.schema
         super().__init__(file, schema, [
             each.num_rows for each in self._batches], constants)
-        # The next column is likely to be read of the same batch.
+        # Keep the last batch: the next column is often read from it.
         self._batch = functools.lru_cache(1)(self._read)
 
     def _stream(self, parts: Sequence[ArrowMessage],
@@ -423,7 +430,7 @@ class IPCStreamPart(IPCPart):
 def open_part(path: str,
               constants: Mapping[str, pyarrow.Scalar] | None = None,
               ) -> ArrowPart:
-    """Open a file of any format, recognized by its first bytes."""
+    """Open a Parquet or Arrow file, by the format of its first bytes."""
     check_is_file(path, 'Parquet or Arrow')
     file = raw_file_at(path)
     magic = file.read(0, 6)
@@ -435,7 +442,7 @@ def open_part(path: str,
 
 def open_tables(files: Sequence[tuple[str, Mapping[str, pyarrow.Scalar]]],
                 ) -> list[ArrowPart]:
-    """Open several files, of remote ones some at a time."""
+    """Open several files; remote files are opened in parallel."""
     if any(isinstance(path, RemotePath) for path, _ in files):
         return ask_all(lambda each: open_part(*each), files)
     return [open_part(*each) for each in files]
@@ -443,15 +450,15 @@ def open_tables(files: Sequence[tuple[str, Mapping[str, pyarrow.Scalar]]],
 
 def columns_of_all(parts: Sequence[ArrowPart],
                    asked: Sequence[str] | None) -> list[str]:
-    """Return the names of the columns of files.
+    """Return the names of the columns of several files.
 
-    `asked`: the only ones that all files must have; None for all.
+    `asked`: the columns that all files must have; None for all columns.
 
-    Raises: ValueError if a file has a column that the first has not.
+    Raises: ValueError if a file has a column that the first file lacks.
     """
     first = parts[0]
     for part in parts[1:] if asked is None else ():
-        # Of a file that lacks one, that is the error.
+        # A file that lacks a column is an error when the column is read.
         if {*first.names} < {*part.names}:
             raise unlike_first(part.path, first.path, 'column', part.names,
                                first.names, 'columns=[{!r}]')
@@ -462,13 +469,14 @@ def columns_of_all(parts: Sequence[ArrowPart],
 
 
 class Column:
-    """A column of several files, as if of one.
+    """A column of several files, read as one column.
 
-    `arrow`: its type in Arrow.
+    `arrow`: type of the column in Arrow.
     `constants`: for each file, the value in the name of its folder; None
-        where the values are in the file.
-    `dtype`, `shape`: of its elements, and of an example.
-    `lengths`: the rows of the groups of all files.
+        if the values are in the file.
+    `dtype`: NumPy type of the elements.
+    `shape`: shape of an example.
+    `lengths`: number of rows of each group of all files.
     """
 
     def __init__(self, parts: Sequence[ArrowPart], name: str) -> None:
@@ -482,7 +490,7 @@ class Column:
         self._groups = [(part, group)
                         for part, each in zip(parts, lengths, strict=True)
                         for group in range(len(each))]
-        #: The number of the part of each group.
+        #: For each group, the number of its part in `parts`.
         self.part_of_group = [
             number for number, each in enumerate(lengths) for _ in each]
 
@@ -497,7 +505,7 @@ class Column:
         return part.rows(self._name, number, self.arrow, are_blanked=True)
 
     def read_mask(self, group: int) -> NDArray[numpy.bool_]:
-        """Return a mask of the values of a group that are not null."""
+        """Return a mask that is True for values that are not null."""
         part, number = self._groups[group]
         return part.mask(self._name, number)
 
@@ -533,7 +541,7 @@ def _type_in(parts: Sequence[ArrowPart], name: str) -> pyarrow.DataType:
 
 @contextmanager
 def damage(path: str, what: str = '') -> Iterator[None]:
-    """Turn the errors of PyArrow into one that names the file."""
+    """Turn errors of PyArrow into a DamagedFileError that names the file."""
     try:
         yield
     except (DamagedFileError, FileNotFoundError, PermissionError,

@@ -1,8 +1,8 @@
-"""Chainer's data set abstraction on Fuel.
+"""Chainer's data sets and iterators, implemented on Fuel.
 
-The names are those of Chainer 7, with the same arguments, and the modules
-too: ``from fuel.interop.chainer import dataset, datasets, iterators`` takes
-the place of ``from chainer import ...``. Chainer itself is not needed.
+Names, arguments and modules are those of Chainer 7:
+``from fuel.interop.chainer import dataset, datasets, iterators`` replaces
+``from chainer import ...``. Chainer itself is not needed.
 """
 from fuel.interop.chainer import dataset, datasets, iterators
 from fuel.interop.chainer.dataset import (

@@ -19,7 +19,9 @@ from fuel.utils.overrides import covers
 
 
 class SideBySide(DatasetMixin):
-    """Base of several data sets side by side, whose container is chosen.
+    """Base of data sets whose examples have a part from each of several.
+
+    Subclasses choose whether an example is a tuple or a dict.
 
     `datasets`: data sets of one length, by place or name.
     """
@@ -37,14 +39,14 @@ class SideBySide(DatasetMixin):
         return self._length
 
     def make_example(self, parts: Sequence[Example]) -> Example:
-        """Return an example of those of all data sets."""
+        """Return one example, made of an example from each data set."""
         raise NotImplementedError
 
     def __getitem__(self, index: object) -> Any:
         """Return an example, or a list of examples.
 
-        Each data set gets a slice as it is: it may have a way of its own to
-        read one.
+        A slice is passed on to each data set, which may read slices in a way
+        of its own.
 
         Parameters
         ----------
@@ -57,7 +59,7 @@ class SideBySide(DatasetMixin):
             [dataset[index] for dataset in self._datasets.values()])
 
     def get_example(self, i: int) -> Example:
-        """Return the examples of all data sets as one."""
+        """Return one example, made of an example from each data set."""
         check_index(i, self._length)
         return self.make_example(
             [dataset[i] for dataset in self._datasets.values()])
@@ -77,7 +79,7 @@ class SideBySide(DatasetMixin):
 
 
 class TupleDataset(SideBySide):
-    """Several data sets side by side: an example is a tuple.
+    """Several data sets in parallel: an example is a tuple of theirs.
 
     Parameters
     ----------
@@ -87,7 +89,7 @@ class TupleDataset(SideBySide):
     Raises
     ------
     ValueError
-        If there is none, or the lengths differ.
+        If no data set is given, or the lengths differ.
 
     Examples
     --------
@@ -100,12 +102,12 @@ class TupleDataset(SideBySide):
         super().__init__(dict(enumerate(datasets)))
 
     def make_example(self, parts: Sequence[Example]) -> tuple[Example, ...]:
-        """Return the examples of all data sets as a tuple."""
+        """Return a tuple of one example from each data set."""
         return tuple(parts)
 
 
 class DictDataset(SideBySide):
-    """Several data sets under names: an example is a dict.
+    """Several named data sets in parallel: an example is a dict of theirs.
 
     Parameters
     ----------
@@ -122,7 +124,7 @@ class DictDataset(SideBySide):
         super().__init__(datasets)
 
     def make_example(self, parts: Sequence[Example]) -> dict[str, Example]:
-        """Return the examples of all data sets as a dict."""
+        """Return a dict of one example from each data set."""
         return dict(zip(self._datasets, parts, strict=True))
 
 
@@ -153,7 +155,7 @@ class TransformDataset(DatasetMixin):
         return len(self._dataset)
 
     def get_example(self, i: int) -> Example:
-        """Return an example, transformed."""
+        """Return the result of the function for an example."""
         return self._transform(self._dataset[check_index(i, len(self))])
 
     def get_examples(self, indices: Sequence[int]) -> list[Example]:
@@ -185,7 +187,7 @@ class ConcatenatedDataset(DatasetMixin):
         return self._ends[-1] if self._ends else 0
 
     def get_example(self, i: int) -> Example:
-        """Return an example of the data set that has it."""
+        """Return an example, from the data set that has the index."""
         place = as_place(i, len(self))
         number = bisect.bisect_right(self._ends, place)
         start = self._ends[number - 1] if number else 0

@@ -19,7 +19,7 @@ Padding: TypeAlias = (
 
 
 class SendsArrays(Protocol):
-    """A device of Chainer's."""
+    """Interface of Chainer's device objects."""
 
     def send(self, arrays: object, /) -> Any:
         """Return an array on the device."""
@@ -30,9 +30,11 @@ Device: TypeAlias = 'int | str | SendsArrays | None'
 
 
 class ExampleList(list[Example]):
-    """The examples of a batch, which remembers the arrays they are rows of.
+    """A list of the examples of a batch, which keeps the batch's arrays.
 
-    `columns`: the arrays, in the form of an example.
+    The examples are rows of these arrays.
+
+    `columns`: the arrays, in a tuple or a dict like an example.
     """
 
     def __init__(self, examples: Iterable[Example], columns: object) -> None:
@@ -42,7 +44,7 @@ class ExampleList(list[Example]):
 
     @property
     def columns(self) -> Any:
-        """The arrays, or None if the list was changed since."""
+        """The arrays of the batch; None if the list was changed."""
         is_same = len(self) == len(self._examples) and all(
             map(operator.is_, self, self._examples))
         return self._columns if is_same else None
@@ -60,25 +62,26 @@ def concat_examples(batch: Sequence[Example], device: Device = None,
     batch : list
         Examples: arrays or numbers, or tuples or dicts of them.
     device : int, optional
-        Where the arrays go, see :func:`to_device`. Defaults to None: they
-        stay where they are.
+        The device of the arrays; see :func:`to_device`. Defaults to None: the
+        arrays are not moved.
     padding : float, optional
-        Fills up arrays of different shapes to the smallest shape that holds
-        all. For tuples and dicts there may be one for each part, in a tuple
-        or a dict. Defaults to None: different shapes are an error.
+        The value that fills up arrays of different shapes, to the smallest
+        shape that holds all of them. If examples are tuples or dicts, a tuple
+        or dict of paddings may be given, one for each part. Defaults to None:
+        different shapes are an error.
 
     Returns
     -------
     numpy.ndarray, tuple or dict
-        Of shape (batch, ...), in the form of an example. The batches of
-        :func:`as_iterator` are arrays already, and come back without a
-        copy.
+        Arrays of shape (batch, ...), in a tuple or a dict like an example.
+        The batches of :func:`as_iterator` are made of arrays, which are
+        returned without a copy.
 
     Raises
     ------
     ValueError
-        If the batch is empty, if shapes differ and there is no padding, or
-        the padding is not a value of the type of the arrays.
+        If the batch is empty, shapes differ without a padding, or the type
+        of the arrays cannot hold the padding.
     TypeError
         If examples are strings or other objects that are not numbers.
 
@@ -108,7 +111,7 @@ def concat_examples(batch: Sequence[Example], device: Device = None,
 
 
 def _check_alike(batch: Sequence[Example], first: Example) -> None:
-    """Refuse examples that have other parts than the first."""
+    """Raise ValueError unless all examples have the parts of the first."""
     def parts(example: Example) -> Any:
         if isinstance(example, dict):
             return set(example)
@@ -123,7 +126,7 @@ def _check_alike(batch: Sequence[Example], first: Example) -> None:
 
 
 def _column(batch: Sequence[Any], columns: Any, key: Any) -> Any:
-    """Return one part of each example, as an array if it is one."""
+    """Return one part of all examples: the batch's array, or else a list."""
     if columns is not None and isinstance(columns[key], numpy.ndarray) \
             and not columns[key].dtype.hasobject:
         return columns[key]
@@ -152,7 +155,7 @@ def _as_array(parts: Sequence[Any] | NDArray[Any], device: Device,
 
 
 def _stacked(parts: Sequence[Any], padding: object, name: str) -> Any:
-    """Return arrays or numbers as one array."""
+    """Return arrays or numbers as one array, with padding if needed."""
     if is_sparse(parts[0]):
         raise TypeError(
             f'{name} is sparse, and no array of Chainer is: make arrays of '
@@ -193,9 +196,10 @@ def _padded(arrays: list[Any], padding: object, name: str) -> Any:
 
 
 def _as_filler(padding: object, dtype: numpy.dtype[Any]) -> Any:
-    """Return a number as one of a type, None if it is none.
+    """Return a number in a type; None if the type cannot hold the number.
 
-    A floating one is rounded; a finite one stays finite.
+    Floating-point types may round the number, but a finite number must stay
+    finite.
     """
     number = numpy.asarray(padding)
     if number.ndim or number.dtype.kind not in 'biufc' or (
@@ -214,9 +218,9 @@ def to_device(device: Device, x: Any) -> Any:
     Parameters
     ----------
     device : int, str or object with a method ``send``
-        None leaves the array where it is. A negative number is the memory
-        of the host; others are GPUs, for which CuPy is needed. As text,
-        ``'@numpy'`` or ``'@cupy:0'``.
+        The number of a GPU, which needs CuPy; a negative number for the
+        memory of the host; a name, ``'@numpy'`` or ``'@cupy:0'``; or a device
+        of Chainer. None: the array is not moved.
     x : numpy.ndarray or cupy.ndarray
 
     Returns
@@ -228,7 +232,7 @@ def to_device(device: Device, x: Any) -> Any:
     ImportError
         If CuPy is needed and not installed.
     ValueError
-        If there is no such device.
+        If the device does not exist.
 
     Examples
     --------
@@ -273,7 +277,7 @@ def _device_number(device: Any) -> int:
 
 
 def _module_of(x: object) -> str | None:
-    """Return the package whose array `x` is, None if it is not an array."""
+    """Return the package of an array's class; None if `x` is not an array."""
     if not hasattr(x, 'dtype'):
         return None
     return type(x).__module__.partition('.')[0]

@@ -39,10 +39,11 @@ class SubDataset(DatasetMixin):
     ----------
     dataset : indexable
     start, finish : int
-        The range, in `order` where there is one; `finish` is not in it.
+        The first place of the range and the place after its last, counted in
+        `order` if it is given.
     order : sequence of int, optional
-        Indices of the data set, as many as it has examples. Defaults to
-        None: the order of the data set.
+        Indices of the data set, one for each of its examples, in the order to
+        use. Defaults to None: the order of the data set.
 
     Raises
     ------
@@ -112,7 +113,7 @@ def split_dataset(dataset: ExampleSet, split_at: int,
     TypeError
         If `split_at` is not an integer.
     ValueError
-        If it does not lie within the data set.
+        If `split_at` does not lie within the data set.
 
     Examples
     --------
@@ -139,7 +140,8 @@ def split_dataset_random(dataset: ExampleSet, first_size: int,
     first_size : int
         Number of examples in the first part.
     seed : int, optional
-        Of the generator. Defaults to None: another split at each call.
+        Seed of the random generator. Defaults to None: another split at each
+        call.
 
     Returns
     -------
@@ -161,7 +163,8 @@ def split_dataset_n(dataset: ExampleSet, n: int,
     ----------
     dataset : indexable
     n : int
-        Number of parts. Examples beyond a multiple of it are left out.
+        Number of parts. The last examples are left out if they do not fill
+        all parts equally.
     order : sequence of int, optional
         See :class:`SubDataset`.
 
@@ -213,14 +216,15 @@ def get_cross_validation_datasets(
     ----------
     dataset : indexable
     n_folds : int
-        The name ``n_fold`` is taken too.
+        Number of folds. It may also be passed as ``n_fold``.
     order : sequence of int, optional
         See :class:`SubDataset`.
 
     Returns
     -------
     list of (SubDataset, SubDataset)
-        The last part of the data set validates in the first fold.
+        The two sets of each fold. In the first fold, the last part of the
+        data set is the validation set.
 
     Examples
     --------
@@ -271,7 +275,7 @@ def get_cross_validation_datasets_random(
 
 
 def _n_folds(n_folds: int | None, others: dict[str, int]) -> int:
-    """Return the number of folds under either of its names."""
+    """Return the number of folds, passed as `n_folds` or as `n_fold`."""
     if n_folds is None:
         n_folds = others.pop('n_fold', None)
     if others or n_folds is None:

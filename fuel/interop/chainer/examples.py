@@ -13,7 +13,7 @@ Example: TypeAlias = object
 
 
 class ExampleSet(Protocol):
-    """Interface of Chainer's data sets; lists and arrays have it."""
+    """Interface of Chainer's data sets, which lists and arrays have too."""
 
     def __len__(self) -> int:
         """Return the number of examples."""
@@ -23,11 +23,11 @@ class ExampleSet(Protocol):
 
 
 class DatasetMixin:
-    """Indexing by integers, slices and lists, made of `get_example`.
+    """Base of data sets: indexing by integers, slices and lists of integers.
 
-    Subclasses implement :meth:`get_example` and ``__len__``. One may
-    override ``__getitem__`` instead, or too: iterators and the data sets of
-    this module read what indexing returns.
+    Subclasses implement :meth:`get_example` and ``__len__``. A subclass may
+    override ``__getitem__`` in addition, or instead of :meth:`get_example`:
+    iterators, and the data sets of this package, read examples by indexing.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class DatasetMixin:
         Raises
         ------
         IndexError
-            If there is no such example.
+            If the data set has no example of this index.
         """
         raise NotImplementedError(
             f'{type(self).__name__} must implement get_example')
@@ -86,9 +86,9 @@ class DatasetMixin:
     def get_examples(self, indices: Sequence[int]) -> list[Example]:
         """Return several examples.
 
-        A hook for data sets that read several in less time than one by one.
-        It is not called where a subclass overrides ``__getitem__`` or
-        :meth:`get_example` without it.
+        Override this method if reading several examples at once is faster
+        than reading them one by one. It is not called if a subclass overrides
+        ``__getitem__`` or :meth:`get_example`, but not this method.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class DatasetMixin:
 
 
 def as_integers(index: object) -> list[int]:
-    """Return a list or an array of indices as Python's integers."""
+    """Return a list or an array of indices as a list of int."""
     array = numpy.asarray(index)
     if not array.size and array.ndim == 1:
         return []
@@ -114,10 +114,10 @@ def as_integers(index: object) -> list[int]:
 
 def read_examples(dataset: ExampleSet, indices: Sequence[int],
                   ) -> list[Example]:
-    """Return examples of any data set, at once where it can do that.
+    """Return examples of any data set, read at once if possible.
 
-    They are what indexing returns for each: a method that returns several
-    is called only where nothing that it stands for was overridden.
+    The examples equal those that indexing returns. So `get_examples` is
+    called only if no subclass overrides indexing without it.
     """
     try:
         if isinstance(dataset, DatasetMixin) and covers(
@@ -132,7 +132,10 @@ def read_examples(dataset: ExampleSet, indices: Sequence[int],
 
 
 def check_index(i: int, length: int) -> int:
-    """Return an index, which may count from the end, if it is in range."""
+    """Return an index, or raise IndexError if it is out of range.
+
+    A negative index counts from the end.
+    """
     if not -length <= i < length:
         raise IndexError(
             f'index {i} is out of range: there are {length} examples')
@@ -140,5 +143,5 @@ def check_index(i: int, length: int) -> int:
 
 
 def as_place(i: int, length: int) -> int:
-    """Return an index from 0 on, of one that may count from the end."""
+    """Return an index counted from 0, given one that may be negative."""
     return check_index(i, length) + (length if i < 0 else 0)

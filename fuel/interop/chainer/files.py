@@ -1,4 +1,4 @@
-"""Files of data sets: where they are kept, downloads and caches."""
+"""Folders, downloads and cached files of data sets."""
 from __future__ import annotations
 
 import hashlib
@@ -23,9 +23,9 @@ def get_dataset_root() -> str:
     Returns
     -------
     str
-        What :func:`set_dataset_root` was given, else what the environment
-        variable ``CHAINER_DATASET_ROOT`` holds, else ``.chainer/dataset`` in
-        the home directory.
+        The path that :func:`set_dataset_root` was given. If there is none,
+        the value of the environment variable ``CHAINER_DATASET_ROOT``. If
+        that is not set, ``.chainer/dataset`` in the home directory.
     """
     return _root or os.environ.get(VARIABLE) or os.path.join(
         os.path.expanduser('~'), '.chainer', 'dataset')
@@ -37,7 +37,7 @@ def set_dataset_root(path: str | os.PathLike[str] | None) -> None:
     Parameters
     ----------
     path : str or path-like
-        It need not exist. None undoes an earlier call.
+        The folder, which need not exist. None: undo an earlier call.
     """
     global _root
     _root = None if path is None else os.fspath(path)
@@ -50,7 +50,7 @@ def get_dataset_directory(dataset_name: str,
     Parameters
     ----------
     dataset_name : str
-        Its name, a path below the root.
+        Name of the data set, a path below the root.
     create_directory : bool, optional
         Whether to create the folder. Defaults to True.
 
@@ -61,7 +61,7 @@ def get_dataset_directory(dataset_name: str,
     Raises
     ------
     ValueError
-        If the name leads out of the root.
+        If the name is that of a folder outside the root.
     """
     root = os.path.abspath(get_dataset_root())
     path = os.path.abspath(os.path.join(root, dataset_name))
@@ -84,29 +84,30 @@ def cached_download(url: str) -> str:
     Returns
     -------
     str
-        Path of the file, below :func:`get_dataset_root`, where Chainer
-        keeps it too.
+        Path of the file below :func:`get_dataset_root`. Chainer keeps the
+        file at the same path.
 
     Raises
     ------
     fuel.downloaders.base.DownloadError
-        If the file cannot be downloaded. Nothing is left in its place.
+        If the file cannot be downloaded. Then no file is left at its path.
 
     Notes
     -----
-    The download is what ``fuel-download`` does: it resumes, tries again,
-    gives up a server that is too slow, and puts only a complete file in its
-    place. Of several threads or processes one downloads, and the others wait.
+    The file is downloaded as by ``fuel-download``: the download resumes,
+    retries, leaves a server that is too slow, and only a complete file gets
+    its name. If several threads or processes request the file, one of them
+    downloads it and the others wait.
     """
     folder = os.path.join(get_dataset_root(), '_dl_cache')
-    # The name that Chainer gives it; nothing secret depends on the digest.
+    # The name that Chainer gives the file; the digest protects no secret.
     name = hashlib.md5(url.encode(), usedforsecurity=False).hexdigest()
     path = os.path.join(folder, name)
     if os.path.exists(path):
         return path
     os.makedirs(folder, exist_ok=True)
     lock = LockFile(path + '.lock')
-    # A download may take any time; its own limits end it.
+    # Wait without limit: the download has time limits of its own.
     with lock.held(math.inf):
         try:
             if not os.path.exists(path):
@@ -126,10 +127,10 @@ def cache_or_load_file(path: str | os.PathLike[str],
     path : str or path-like
         The file.
     creator : callable
-        Takes a temporary path at which nothing is yet; writes the file there
-        and returns its content.
+        Takes a temporary path where no file exists, writes the file there and
+        returns its content.
     loader : callable
-        Takes `path`, as it was given, and returns the content of the file.
+        Takes `path` and returns the content of the file.
 
     Returns
     -------
@@ -143,8 +144,8 @@ def cache_or_load_file(path: str | os.PathLike[str],
 
     Notes
     -----
-    The file gets its name when it is whole, in one step. If several threads
-    or processes come at once, each may create it, and the last one's stays.
+    A complete file gets its name in one step. If several threads or processes
+    call at the same time, each may create the file, and the last file stays.
 
     Examples
     --------

@@ -31,7 +31,7 @@ def as_dataset(dataset: DatasetLike, as_dict: bool = False) -> FuelExamples:
     Parameters
     ----------
     dataset : Dataset
-        Takes indices as requests, such as a
+        A data set that takes indices as requests, such as a
         :class:`~fuel.datasets.H5PYDataset`.
     as_dict : bool, optional
         Whether an example is a dict from sources to data. Defaults to
@@ -40,8 +40,8 @@ def as_dataset(dataset: DatasetLike, as_dict: bool = False) -> FuelExamples:
     Returns
     -------
     DatasetMixin
-        For Chainer's iterators, and those of this module, which read a
-        batch of it at once.
+        A data set for the iterators of Chainer and of this package. The
+        iterators of this package read a batch in one request.
 
     Raises
     ------
@@ -74,7 +74,7 @@ class FuelExamples(DatasetMixin):
         return count
 
     def get_example(self, i: int) -> Example:
-        """Return the data of each source, as a tuple or a dict."""
+        """Return an example: the data of all sources in a tuple or dict."""
         return self._named(self.dataset.get_data(
             None, as_place(i, len(self))))
 
@@ -115,7 +115,7 @@ def as_iterator(stream: StreamLike, batch_size: int | None = None,
         Number of examples of a batch, for a stream that produces examples.
         A stream of batches has its own.
     repeat : bool, optional
-        Whether to go on with the next epoch of the stream. Defaults to True.
+        Whether the next epoch of the stream follows. Defaults to True.
         A batch never holds examples of two epochs.
     as_dict : bool, optional
         Whether an example is a dict from sources to data. Defaults to
@@ -124,13 +124,15 @@ def as_iterator(stream: StreamLike, batch_size: int | None = None,
     Returns
     -------
     Iterator
-        A batch is a list of examples, which :func:`concat_examples` turns
-        into the arrays of the stream without a copy.
+        An iterator whose batches are lists of examples. For such a list
+        :func:`concat_examples` returns the arrays of the stream without a
+        copy.
 
     Raises
     ------
     ValueError
-        If there is no batch size, or two.
+        If `batch_size` is missing for a stream of examples, or given for a
+        stream of batches.
 
     Examples
     --------
@@ -161,8 +163,8 @@ def as_iterator(stream: StreamLike, batch_size: int | None = None,
 class StreamIterator(Iterator):
     """The batches of a stream; see :func:`as_iterator`.
 
-    Where a stream does not know how many batches an epoch has, the next batch
-    is read before one is returned, to see whether it is the last; and
+    If a stream does not know the number of batches in an epoch, the iterator
+    reads one batch ahead, to find out whether a batch is the last. Then
     `epoch_detail` is a whole number until the first epoch is over.
     """
 
@@ -175,24 +177,29 @@ class StreamIterator(Iterator):
         self._begin(0, 0, None)
 
     def _begin(self, epoch: int, count: int, length: int | None) -> None:
-        """Go to a position; the stream is there."""
+        """Set the counters to the position at which the stream is.
+
+        `length`: number of batches of the last epoch; None if unknown.
+        """
         self.epoch = epoch
         self.is_new_epoch = False
         self.previous_epoch_detail: float | None = None
-        # Batches of the epoch that were delivered, and of the last one.
+        # Number of batches delivered in this epoch, and in the last one.
         self._count = count
         self._last_count = length
         self._last_size = 0
         self._batches: Iterates[Any] | None = None
-        # The batch that was read to see whether there is one, or the error
-        # in the place of it, and where the stream stood before.
+        # The batch that was read ahead, or the error that came in its place,
+        # and the position of the stream before it.
         self._ahead: Any = None
         self._position: Any = None
 
     @property
     def batch_size(self) -> int:  # type: ignore[override]
-        """Number of examples of a batch (int), if the stream has one; else
-        that of the last batch."""
+        """Number of examples of a batch (int).
+
+        If the stream has no batch size, it is the size of the last batch.
+        """
         stage = self.stream
         while stage is not None:
             size = batch_size_of(stage_of(stage).scheme)
@@ -203,11 +210,11 @@ class StreamIterator(Iterator):
 
     @property
     def epoch_detail(self) -> float:  # type: ignore[override]
-        """Epochs, with the part of the present one (float)."""
+        """Number of epochs read, with the fraction of this epoch (float)."""
         length = length_of(self.stream) or self._last_count
         if not length:
             return float(self.epoch)
-        # A stream with more batches than it says is not over before it ends.
+        # An epoch may have more batches than its length: stay below 1.
         return self.epoch + self._count / max(length, self._count + 1)
 
     def __next__(self) -> ExampleList:
@@ -229,8 +236,8 @@ class StreamIterator(Iterator):
         self._last_count, self._count = self._count, 0
 
     def _read(self) -> Any:
-        """Return the next batch of the stream, of the next epoch if need
-        be."""
+        """Return the next batch of the stream, if necessary of the next
+        epoch."""
         ahead, self._ahead, self._position = self._ahead, None, None
         if isinstance(ahead, Exception):
             raise ahead
@@ -240,11 +247,12 @@ class StreamIterator(Iterator):
             for batch in self._batches:
                 return batch
             if self._count:
-                # It has fewer batches than its length says.
+                # The epoch had fewer batches than its length.
                 self._end_epoch()
                 if not self.repeat:
                     raise StopIteration
-        # A state may have been saved between the last batch and the end.
+        # After a state that was saved between the last batch and the end, the
+        # first of these epochs is empty.
         for _ in range(2):
             self._batches = self.stream.get_epoch_iterator()
             for batch in self._batches:
@@ -255,7 +263,7 @@ class StreamIterator(Iterator):
                          'be repeated: pass repeat=False')
 
     def _is_last(self) -> bool:
-        """Return whether the epoch is over, which may take another read."""
+        """Return whether the epoch is over; may read one batch ahead."""
         length = length_of(self.stream)
         if length is not None:
             return self._count >= length
@@ -278,7 +286,7 @@ class StreamIterator(Iterator):
         return state
 
     def reset(self) -> None:
-        """Start with the next epoch of the stream, and count from 0."""
+        """Begin the next epoch of the stream, and count epochs from 0."""
         self._begin(0, 0, self._last_count)
 
     def finalize(self) -> None:
@@ -287,7 +295,7 @@ class StreamIterator(Iterator):
             self.stream.close()
 
     def serialize(self, serializer: Serializer) -> None:
-        """Write the position into a snapshot, or take it from there.
+        """Save the position in a snapshot, or restore it from one.
 
         Parameters
         ----------
@@ -296,9 +304,9 @@ class StreamIterator(Iterator):
         Raises
         ------
         TypeError
-            If some part of the stream cannot return its position.
+            If a part of the stream cannot return its position.
         fuel.exceptions.StateMismatchError
-            If the snapshot is damaged, or of a stream built otherwise.
+            If the snapshot is damaged, or belongs to another stream.
         """
         state = self._state()
         saved = serialize_plain(serializer, 'stream', state)

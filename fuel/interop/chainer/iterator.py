@@ -11,10 +11,10 @@ from fuel.interop.chainer.serialization import Serializer
 
 
 def _chainers_own() -> Any:
-    """Return Chainer's base of iterators, which its updaters look for."""
+    """Return Chainer's base of iterators, which its updaters require."""
     if importlib.util.find_spec('chainer') is not None:
-        # It does not run with all versions of NumPy, and warns of others. An
-        # import that a warning ends leaves it unusable.
+        # Chainer does not run with all versions of NumPy, and warns of some.
+        # An import that ends at a warning leaves Chainer unusable.
         with suppress(Exception), warnings.catch_warnings():
             warnings.simplefilter('ignore')
             return importlib.import_module('chainer.dataset').Iterator
@@ -38,8 +38,8 @@ class Iterator(_Base):  # type: ignore[misc]
     epoch : int
         Number of complete sweeps over the data set.
     epoch_detail : float
-        The same with the part of the present sweep: 2.5 in the middle of the
-        third.
+        Number of sweeps, with the fraction of the present sweep: 2.5 in the
+        middle of the third.
     previous_epoch_detail : float or None
         `epoch_detail` before the last batch. None before the first.
     is_new_epoch : bool
@@ -76,10 +76,10 @@ class Iterator(_Base):  # type: ignore[misc]
         self.finalize()
 
     def serialize(self, serializer: Serializer) -> None:
-        """Write the position into a snapshot, or take it from there.
+        """Save the position in a snapshot, or restore it from one.
 
         Parameters
         ----------
         serializer : chainer.AbstractSerializer
-            Or any function of a name and a value that behaves as one.
+            Or any function of a name and a value that behaves like one.
         """

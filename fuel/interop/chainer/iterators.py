@@ -30,7 +30,11 @@ __all__ = ['MultiprocessIterator', 'MultithreadIterator', 'OrderSampler',
 
 
 def _of_sweeps(name: str, text: str) -> Any:
-    """Return a property of an iterator that its position has."""
+    """Return a property of an iterator that reads one of its position.
+
+    `name`: name of the attribute of :class:`Sweeps`.
+    `text`: docstring of the property.
+    """
     return property(operator.attrgetter(f'_sweeps.{name}'), doc=text)
 
 
@@ -41,7 +45,7 @@ Read: TypeAlias = 'tuple[list[Example], NDArray[Any]]'
 class SweepIterator(Iterator):
     """Base of the iterators over sweeps of a data set.
 
-    Its parameters are those of :class:`SerialIterator`.
+    The parameters are those of :class:`SerialIterator`.
     """
 
     def __init__(self, dataset: ExampleSet, batch_size: int,
@@ -99,7 +103,7 @@ class SweepIterator(Iterator):
         """Return the next batch."""
 
     def reset(self) -> None:
-        """Go to the beginning of a first sweep, with a new order."""
+        """Start again with a first sweep, in a new order."""
         self._drop_prefetched()
         self._sweeps.reset()
 
@@ -107,12 +111,13 @@ class SweepIterator(Iterator):
         """Drop prefetched batches."""
 
     def serialize(self, serializer: Serializer) -> None:
-        """Write the position into a snapshot, or take it from there.
+        """Save the position in a snapshot, or restore it from one.
 
-        That is the place in the sweep, its order, and the state of the
-        sampler's generator: the batches after a snapshot are those that
-        would have come. A snapshot of Chainer's own iterators is taken too;
-        there the order after the present sweep depends on the seed.
+        The position is the place in the sweep, the order of the sweep, and
+        the state of the sampler's generator. After restoring, the batches are
+        those that would have followed. A snapshot of Chainer's own iterators
+        can be restored too; it has no generator, so the orders of later
+        sweeps depend on the seed.
 
         Parameters
         ----------
@@ -121,7 +126,7 @@ class SweepIterator(Iterator):
         Raises
         ------
         fuel.exceptions.StateMismatchError
-            If the snapshot is damaged, or of another data set.
+            If the snapshot is damaged, or belongs to another data set.
         """
         if self._sweeps.serialize(serializer):
             self._drop_prefetched()
@@ -142,28 +147,28 @@ class SweepIterator(Iterator):
 
 
 class SerialIterator(SweepIterator):
-    """Reads each batch when it is needed.
+    """Reads each batch when the program requests it.
 
     Parameters
     ----------
     dataset : indexable
-        A data set: it has a length and takes indices.
+        A data set with a length and examples by index.
     batch_size : int
     repeat : bool, optional
-        Whether to go on with another sweep after the last example. A batch
-        may then hold examples of two sweeps. Defaults to True; if False, the
-        last batch may have fewer examples.
+        Whether another sweep follows the last example. A batch may then hold
+        examples of two sweeps. Defaults to True. If False, the last batch may
+        have fewer examples.
     shuffle : bool, optional
-        Whether the order is shuffled for each sweep. Defaults to None: it
-        is, unless `order_sampler` sets the order.
+        Whether the order is shuffled for each sweep. Defaults to None:
+        shuffled, unless `order_sampler` is given.
     order_sampler : callable, optional
         Returns the order of each sweep; see :class:`OrderSampler`.
 
     Raises
     ------
     ValueError
-        If both `shuffle` and `order_sampler` are given, or if an empty data
-        set should be repeated.
+        If both `shuffle` and `order_sampler` are given, or if `repeat` is
+        true and the data set is empty.
 
     Examples
     --------
@@ -186,7 +191,8 @@ class SerialIterator(SweepIterator):
 class PrefetchingIterator(SweepIterator):
     """Base of the iterators that prefetch batches.
 
-    What makes them has a copy of the position, and runs ahead of it.
+    The reader that makes the batches has a copy of the iterator's position.
+    The copy is ahead by the number of prefetched batches.
     """
 
     _batches: Iterates[Read] | None = None
@@ -194,7 +200,7 @@ class PrefetchingIterator(SweepIterator):
     def __init__(self, dataset: ExampleSet, batch_size: int,
                  repeat: bool = True, shuffle: bool | None = None,
                  order_sampler: Sampler | None = None) -> None:
-        # The two positions draw from generators of their own.
+        # The position and its copy need a generator each.
         super().__init__(dataset, batch_size, repeat, shuffle,
                          copy_of_sampler(order_sampler))
 
@@ -222,7 +228,7 @@ class PrefetchingIterator(SweepIterator):
         return examples
 
     def _read(self) -> Read | None:
-        """Return the next batch, None if nothing makes it."""
+        """Return the next prefetched batch; None if no reader is open."""
         try:
             return None if self._batches is None else next(
                 self._batches, None)
@@ -230,7 +236,7 @@ class PrefetchingIterator(SweepIterator):
             self._drop_prefetched()
             raise
         except Exception:
-            # The batch is left out, here as there.
+            # The reader left the failed batch out: leave it out here too.
             self._sweeps.advance()
             raise
         except BaseException:
@@ -247,7 +253,7 @@ class MultithreadIterator(PrefetchingIterator):
     Parameters
     ----------
     dataset, batch_size, repeat, shuffle, order_sampler
-        See :class:`SerialIterator`. Threads gain where the data set waits
+        See :class:`SerialIterator`. Threads save time if the data set waits
         for files or releases the GIL.
     n_threads : int, optional
         Number of threads of Fuel's pool to use. Defaults to 1.
@@ -280,7 +286,7 @@ class MultithreadIterator(PrefetchingIterator):
 
 
 class TimeoutWarning(RuntimeWarning):
-    """A batch took longer than `dataset_timeout`."""
+    """Warns that a batch took longer than `dataset_timeout`."""
 
 
 class MultiprocessIterator(PrefetchingIterator):
@@ -295,30 +301,30 @@ class MultiprocessIterator(PrefetchingIterator):
         Number of processes. Defaults to ``config.num_threads``, which is the
         number of cores.
     n_prefetch : int, optional
-        Number of batches that wait while each process makes one. Defaults
-        to 1.
+        Number of prefetched batches that may wait, besides the batch that
+        each process makes. Defaults to 1.
     shared_mem : int, optional
-        Bytes of shared memory for an example, above which batches take
-        longer. Defaults to None: all that ``config.shared_memory_bytes``
-        allows.
+        Bytes of shared memory for each example. Batches of larger examples
+        take longer. Defaults to None: the memory that
+        ``config.shared_memory_bytes`` allows.
     dataset_timeout : float, optional
         Seconds to wait for a batch before a warning. Defaults to 30; None
-        for no warning. After ``config.stall_timeout`` there is an error.
+        for no warning. After ``config.stall_timeout`` seconds there is an
+        error.
     maxtasksperchild : int, optional
-        Accepted, without effect: processes are not replaced.
+        Accepted without effect: processes are not replaced.
 
     Raises
     ------
     fuel.exceptions.WorkerError
         By the iteration, if a process dies or stalls. No batch is lost: the
-        next call starts other processes.
+        next call starts new processes.
 
     Notes
     -----
-    A process makes whole batches, by
-    :class:`~fuel.transformers.MultiProcessing`, and they come through shared
-    memory. The processes start with the first batch and end with
-    :meth:`finalize`.
+    :class:`~fuel.transformers.MultiProcessing` runs the processes. Each
+    process makes whole batches and sends them through shared memory. The
+    processes start with the first batch and end with :meth:`finalize`.
     """
 
     TimeoutWarning = TimeoutWarning
@@ -374,12 +380,12 @@ class MultiprocessIterator(PrefetchingIterator):
             stream.close()
 
     def finalize(self) -> None:
-        """End the processes, and drop what they prefetched."""
+        """End the processes, and drop the prefetched batches."""
         self._drop_prefetched()
         self._is_finalized = True
 
     def reset(self) -> None:
-        """Go to the beginning of a first sweep, with a new order.
+        """Start again with a first sweep, in a new order.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Reading of examples: in the order of a scheme, or in threads."""
+"""Read examples by the requests of a scheme, or in threads."""
 from __future__ import annotations
 
 import itertools
@@ -18,7 +18,10 @@ from fuel.utils.threads import start
 
 
 class ExampleBatches(Dataset):
-    """Lists of examples of Chainer's data sets, with their indices."""
+    """A data set of Fuel that reads lists of examples of Chainer's data set.
+
+    The sources are the examples and their indices.
+    """
 
     provides_sources = ('examples', 'indices')
     unsaved_arguments = ('dataset',)
@@ -29,14 +32,14 @@ class ExampleBatches(Dataset):
 
     def get_data(self, state: object = None, request: Any = None,
                  ) -> tuple[list[Example], NDArray[Any]]:
-        """Return the examples of a request, as they are."""
+        """Return the examples of a request unchanged, and their indices."""
         return read_examples(self.dataset, request), numpy.array(request)
 
 
 class ThreadedBatches(Iterator[Any]):
-    """Batches whose examples are read in threads, one batch ahead.
+    """An iterator over batches that threads read, one batch ahead.
 
-    `sweeps`: the position, which is moved on.
+    `sweeps`: the position, which the iterator advances.
     """
 
     def __init__(self, dataset: ExampleSet, sweeps: Sweeps,
@@ -68,7 +71,7 @@ class PendingBatch:
         self._dataset = dataset
         self._examples: list[Example] = [None] * len(indices)
         self._errors: dict[int, Exception] = {}
-        # One step of a counter is atomic.
+        # Threads may share the counter, since its steps are atomic.
         self._next = itertools.count()
         self._running = threading.Semaphore(0)
         self._num_threads = min(num_threads, len(indices))
@@ -76,7 +79,7 @@ class PendingBatch:
             start(self._work)
 
     def _work(self) -> None:
-        """Read one example after another."""
+        """Read examples in a thread until none are left."""
         try:
             for place in self._next:
                 if place >= len(self._places) or self._errors:
@@ -90,7 +93,7 @@ class PendingBatch:
             self._running.release()
 
     def wait(self) -> list[Example]:
-        """Return the examples, when all are read."""
+        """Wait until all examples are read, and return them."""
         for _ in range(self._num_threads):
             self._running.acquire()
         if not self._errors:

@@ -1,9 +1,9 @@
 """Write the state of iterators into snapshots, and read it from them.
 
-A serializer of Chainer's is called with a name and a value. One that writes
-returns the value, one that reads returns the value of that name from the
-snapshot; KeyError if there is none. Arrays are read into the array that is
-passed, which must have the shape of the saved one.
+A serializer of Chainer is called with a name and a value. A serializer that
+writes returns the value. A serializer that reads returns the value that the
+snapshot has under that name, or raises KeyError. It reads an array into the
+array that is passed, which must have the same shape as the saved array.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy
 from fuel.exceptions import StateMismatchError
 from fuel.utils import rng_state
 
-# No state is that long; a damaged snapshot might say so.
+# Most bytes of a text; a damaged snapshot may give a larger number.
 MOST_BYTES = 2 ** 26
 
 
@@ -27,7 +27,7 @@ class Serializer(Protocol):
 
 
 def serialize_count(serializer: Serializer, key: str, value: int) -> int:
-    """Write or read a number; refuse a negative one."""
+    """Write or read a count; raise StateMismatchError if it is negative."""
     count = int(serializer(key, value))
     if count < 0:
         raise StateMismatchError(
@@ -37,7 +37,10 @@ def serialize_count(serializer: Serializer, key: str, value: int) -> int:
 
 
 def serialize_text(serializer: Serializer, key: str, text: str) -> str:
-    """Write or read a text, as an array of bytes, which all formats take."""
+    """Write or read a text as an array of bytes.
+
+    All formats of snapshots can store arrays.
+    """
     written = numpy.frombuffer(text.encode(), numpy.uint8)
     size = serialize_count(serializer, f'{key}_size', len(written))
     if size > MOST_BYTES:
@@ -51,7 +54,7 @@ def serialize_text(serializer: Serializer, key: str, text: str) -> str:
 
 
 def serialize_plain(serializer: Serializer, key: str, value: object) -> Any:
-    """Write or read plain data, as JSON."""
+    """Write or read plain data in the form of JSON."""
     try:
         return json.loads(serialize_text(
             serializer, key, json.dumps(value, separators=(',', ':'))))
@@ -63,10 +66,10 @@ def serialize_plain(serializer: Serializer, key: str, value: object) -> Any:
 
 def serialize_generators(serializer: Serializer, key: str,
                          owner: object) -> bool:
-    """Write or read the states of an object's generators.
+    """Write or read the states of an object's random generators.
 
-    Return whether they have changed. Snapshots that Chainer wrote have none:
-    the generators go on as they are.
+    Return whether reading changed a generator. Snapshots that Chainer wrote
+    hold no generators, and reading them changes none.
     """
     attributes = getattr(owner, '__dict__', {})
     generators = [attributes[name] for name in sorted(attributes)

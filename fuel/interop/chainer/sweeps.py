@@ -27,7 +27,7 @@ Sampler: TypeAlias = Callable[[NDArray[Any], int], Any]
 
 
 class OrderSampler:
-    """Base of the samplers of an order; any function will do too."""
+    """Base of order samplers; any function with these arguments will do."""
 
     def __call__(self, current_order: NDArray[Any],
                  current_position: int) -> Any:
@@ -36,9 +36,10 @@ class OrderSampler:
         Parameters
         ----------
         current_order : numpy.ndarray, shape (examples,)
-            The order of the sweep that ends; 0, 1, ... before the first.
+            The order of the sweep that ends; before the first sweep, the
+            order of the data set: 0, 1, ...
         current_position : int
-            Where in it the last batch began.
+            Place in this order at which the last batch began.
 
         Returns
         -------
@@ -56,9 +57,9 @@ class ShuffleOrderSampler(OrderSampler):
     ----------
     random_state : numpy.random.RandomState, optional
         Or a :class:`numpy.random.Generator`. Defaults to a new
-        ``RandomState(config.default_seed)``, as for Fuel's schemes, so two
-        iterators made alike give the same order. Its state is part of
-        snapshots.
+        ``RandomState(config.default_seed)``, as for Fuel's schemes, so
+        iterators that are made in the same way have the same order. Snapshots
+        hold its state.
     """
 
     def __init__(self, random_state: RandomGenerator | None = None) -> None:
@@ -67,17 +68,17 @@ class ShuffleOrderSampler(OrderSampler):
 
     def __call__(self, current_order: NDArray[Any],
                  current_position: int) -> NDArray[Any]:
-        """Return the numbers of the examples in a random order."""
+        """Return the indices of all examples in a random order."""
         order: NDArray[Any] = self.random_state.permutation(
             len(current_order))
         return order
 
 
 def copy_of_sampler(sampler: Sampler | None) -> Sampler | None:
-    """Return a sampler that draws the same orders, or the sampler itself.
+    """Return a copy of a sampler, or the sampler if it cannot be copied.
 
-    Only one that shuffles with a generator of its own is known to depend on
-    nothing else: any other function may read what changes.
+    Only a :class:`ShuffleOrderSampler` with a generator of its own is copied.
+    Any other function may depend on data that change.
     """
     return copy.deepcopy(sampler) if _is_copied(sampler) else sampler
 
@@ -89,18 +90,22 @@ def _is_copied(sampler: Sampler | None) -> bool:
 
 
 def no_order(current_order: NDArray[Any], current_position: int) -> Any:
-    """End a position that runs ahead: the next order is not drawn yet."""
+    """Raise StopIteration, since the order of the next sweep is not drawn.
+
+    It is the sampler of a position that is ahead of the iterator.
+    """
     raise StopIteration
 
 
 class Sweeps:
-    """The position of an iterator: sweep, place in it, and its order.
+    """The position of an iterator: sweep, order, and place in the order.
 
-    `repeat`: whether a sweep follows the first.
-    `sampler`: None for the order of the data set.
+    `repeat`: whether other sweeps follow the first.
+    `sampler`: draws the order of each sweep; None for the order of the data
+        set.
     """
 
-    # Orders of the next sweeps, where they were drawn before their time.
+    # Orders of the next sweeps, if they were drawn in advance.
     _drawn: tuple[NDArray[Any], ...] = ()
 
     def __init__(self, num_examples: int, batch_size: int, repeat: bool,
@@ -112,7 +117,7 @@ class Sweeps:
         self.reset()
 
     def reset(self) -> None:
-        """Go to the beginning of a first sweep, with a new order."""
+        """Start again with a first sweep, in a new order."""
         self.position = self.epoch = 0
         self.is_new_epoch = False
         self.previous_epoch_detail: float | None = None
@@ -129,25 +134,26 @@ class Sweeps:
 
     @property
     def epoch_detail(self) -> float:
-        """Number of sweeps with the part of the present one (float)."""
+        """Number of sweeps, with the fraction of the present one (float)."""
         return self.epoch + self.position / max(1, self.size)
 
     @property
     def is_over(self) -> bool:
-        """Whether there is no batch left (bool)."""
+        """Whether all batches were returned (bool)."""
         return not self.size or (not self.repeat and self.epoch > 0)
 
     def copy(self) -> Sweeps:
-        """Return a position that goes on by itself."""
+        """Return a copy of the position, which advances independently."""
         other = copy.copy(self)
         other.sampler = copy_of_sampler(self.sampler)
         return other
 
     def ahead(self) -> Sweeps:
-        """Return a position for prefetching, as far as the order is known.
+        """Return a copy of the position, which prefetching advances.
 
-        A sampler that cannot be copied is called by one position alone, when
-        the next sweep begins: the other ends before the batch that needs it.
+        Only one position may call a sampler that cannot be copied, when the
+        next sweep begins. So the copy ends before the first batch that needs
+        another order from such a sampler.
         """
         other = self.copy()
         if self.sampler is not None and not _is_copied(self.sampler):
@@ -155,14 +161,14 @@ class Sweeps:
         return other
 
     def prepare(self) -> None:
-        """Draw the orders that the next batch needs, for prefetching."""
+        """Draw in advance the orders that the next batch needs."""
         sampler = self.sampler
         if sampler is None or self._drawn or _is_copied(sampler):
             return
         drawn = []
 
         def draw(order: NDArray[Any], position: int) -> NDArray[Any]:
-            # A sampler may return one array again and again.
+            # Copy the order: a sampler may return the same array each time.
             drawn.append(numpy.array(sampler(order, position)))
             return drawn[-1]
 
@@ -172,9 +178,10 @@ class Sweeps:
         self._drawn = tuple(drawn)
 
     def advance(self) -> NDArray[Any]:
-        """Return the indices of the next batch; StopIteration at the end.
+        """Return the indices of the next batch, and advance the position.
 
-        After an error the position is where it was.
+        Raises StopIteration at the end. An error leaves the position
+        unchanged.
         """
         if self.is_over:
             raise StopIteration
@@ -221,7 +228,10 @@ class Sweeps:
         return sampler(order.copy(), position)
 
     def _checked(self, order: object, size: int | None) -> NDArray[Any]:
-        """Return an order that a sampler returned, checked and copied."""
+        """Return a copy of a sampler's order, after a check.
+
+        `size`: number of indices that the order must have; None for any.
+        """
         indices = numpy.array(order)
         if indices.ndim != 1 or (indices.size and (
                 indices.dtype.kind not in 'iu' or indices.min() < 0
@@ -237,8 +247,10 @@ class Sweeps:
         return indices.astype(numpy.int64)
 
     def serialize(self, serializer: Serializer) -> bool:
-        """Save or restore the position; return whether the next batches have
-        changed."""
+        """Save or restore the position.
+
+        Returns: whether restoring changed the batches that follow.
+        """
         taken = copy.copy(self)
         taken.position = serialize_count(
             serializer, 'current_position', self.position)
@@ -284,7 +296,7 @@ class Sweeps:
 
     def _serialize_previous(self, serializer: Serializer,
                             taken: Sweeps) -> float | None:
-        """Write or read `previous_epoch_detail`, negative for None."""
+        """Write or read `previous_epoch_detail`; None is stored as -1."""
         previous = self.previous_epoch_detail
         try:
             value = float(serializer('previous_epoch_detail', (
@@ -296,8 +308,10 @@ class Sweeps:
 
 
 class SweepScheme(IterationScheme):
-    """An iteration scheme that goes on from a position in the sweeps, which
-    stays where it is."""
+    """An iteration scheme that continues from a position in the sweeps.
+
+    The position itself does not change.
+    """
 
     requests_examples = False
 
@@ -305,7 +319,7 @@ class SweepScheme(IterationScheme):
         self.sweeps = sweeps.ahead()
 
     def get_request_iterator(self) -> SweepRequests:
-        """Return an iterator over the batches of the sweeps to come."""
+        """Return an iterator over the batches after the position."""
         return SweepRequests(self.sweeps.ahead())
 
     state_dict = no_state
@@ -313,7 +327,7 @@ class SweepScheme(IterationScheme):
 
 
 class SweepRequests(RequestIterator):
-    """The batches of sweep after sweep."""
+    """An iterator over requests: the indices of each batch."""
 
     def __init__(self, sweeps: Sweeps) -> None:
         self.sweeps = sweeps
@@ -325,7 +339,7 @@ class SweepRequests(RequestIterator):
         return indices
 
     def advance(self, count: int) -> None:
-        """Skip requests without making them."""
+        """Skip a number of requests."""
         with suppress(StopIteration):
             for _ in range(count):
                 next(self)

@@ -18,12 +18,12 @@ class ChainerDataset(ExamplesDataset):
     Parameters
     ----------
     dataset : indexable
-        Anything with a length whose examples are arrays or numbers, or
-        tuples or dicts of them.
+        Any object with a length and examples by index. An example is an array
+        or a number, or a tuple or a dict of these.
     names : tuple of str, optional
-        The sources: names for the parts of a tuple, or for the one array.
-        Defaults to the keys of a dict, to ``data_0``, ``data_1`` and so on
-        for a tuple, and to ``data``.
+        Names of the sources: one for each part of an example. Defaults to
+        the keys of a dict, to ``data_0``, ``data_1`` and so on for a tuple,
+        and to ``data`` for a single array.
     sources, axis_labels
         Arguments of :class:`~fuel.datasets.Dataset`, `sources` and
         `axis_labels`.
@@ -57,7 +57,7 @@ class ChainerDataset(ExamplesDataset):
     """
 
     def find_names(self, names: Sequence[str] | None) -> Sources:
-        """Return the names of the parts, those of the first example."""
+        """Return the names of the parts of the first example."""
         first = self.dataset[0] if len(self.dataset) else tuple(names or ())
         found = _names_of(first)
         self._keys: tuple[Any, ...] | None = (
@@ -92,17 +92,20 @@ class ChainerDataset(ExamplesDataset):
             f'{self.provides_sources}, got {example!r:.200}')
 
     def as_array(self, value: object) -> Any:
-        """Return a part of an example, a copy if it is an array."""
+        """Return a part of an example; copy it if it is an array."""
         return own(value)
 
     def as_column(self, values: Sequence[Any]) -> Any:
-        """Return a part of several examples, of objects if shapes differ."""
+        """Return the same part of several examples as one array.
+
+        It is an array of objects if shapes differ.
+        """
         batch = as_batch(values)
         return own(batch) if batch.dtype.hasobject else batch
 
 
 def _names_of(example: Example) -> tuple[str, ...]:
-    """Return names for the parts of an example."""
+    """Return the default names of the parts of an example."""
     if isinstance(example, dict):
         return tuple(map(str, example))
     if isinstance(example, tuple):

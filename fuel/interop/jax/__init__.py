@@ -1,4 +1,4 @@
-"""Fuel streams and data sets in JAX and Grain, and Grain's in Fuel."""
+"""Use Fuel's streams and data sets in JAX and Grain, and Grain's in Fuel."""
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ __all__ = ['GrainDataset', 'GrainIterable', 'GrainSource',
            'StreamIterDataset', 'ToJax', 'as_iter_dataset', 'as_source',
            'to_jax']
 
-# These need Grain, or are for it, and are imported when they are asked for.
+# Names whose modules need Grain; they are imported when they are used.
 _OF_GRAIN = {'GrainDataset': 'datasets', 'GrainIterable': 'datasets',
              'GrainSource': 'source', 'StreamIterDataset': 'iter_dataset',
              'as_iter_dataset': 'iter_dataset', 'as_source': 'source'}

@@ -35,8 +35,8 @@ class GrainDataset(ExamplesDataset):
     TypeError
         If the data source has no length or takes no indices.
     ValueError
-        If it is empty and `names` is not given, an example has other parts,
-        or Grain has filtered it out.
+        If the data source is empty and `names` is not given, an example has
+        other parts than the first, or Grain has filtered an example out.
 
     Examples
     --------
@@ -73,10 +73,9 @@ class GrainDataset(ExamplesDataset):
 
 
 class GrainReading(Iterator[Any]):
-    """An iterator over an `IterDataset`; pickled, it is a position.
+    """An iterator over an `IterDataset`; its pickle is a position.
 
-    `position`: the state of Grain's iterator. Default: that of
-        the start.
+    `position`: the state of Grain's iterator. Defaults to None: the start.
     """
 
     def __init__(self, dataset: Iterable[Any],
@@ -92,7 +91,7 @@ class GrainReading(Iterator[Any]):
 
     @property
     def position(self) -> Any:
-        """The state of Grain's iterator."""
+        """The present state of Grain's iterator."""
         return self._open().get_state()
 
     def _open(self) -> Any:
@@ -112,7 +111,7 @@ class GrainReading(Iterator[Any]):
                 f'data set ({error})') from error
 
     def close(self) -> None:
-        """Close the iterator."""
+        """Close Grain's iterator."""
         if self._opened is not None:
             self._opened.close()
 
@@ -137,15 +136,16 @@ class GrainIterable(Dataset):
     Raises
     ------
     TypeError
-        If it is not an `IterDataset`.
+        If `dataset` is not an `IterDataset`.
     ValueError
-        If it has no elements, or the names are not those of the parts.
+        If `dataset` has no elements, or `names` do not fit the parts of an
+        element.
 
     Notes
     -----
-    Each element is an example.  An epoch is a new iterator of Grain's, and a
-    state holds what its `get_state` returns.  Without `names` the first
-    element is read when the data set is made.
+    Each element is an example.  Each epoch is a new iterator of Grain, and a
+    state holds the result of the iterator's `get_state`.  If `names` is not
+    given, the first element is read when the data set is made.
 
     Examples
     --------
@@ -198,25 +198,25 @@ class GrainIterable(Dataset):
             iterator.close()
 
     def open(self) -> GrainReading:
-        """Return a position before the first element."""
+        """Return a state whose position is before the first element."""
         return GrainReading(self.dataset)
 
     def close(self, state: GrainReading | None) -> None:
-        """Close an iterator, with its threads and processes."""
+        """Close a state's iterator, with its threads and processes."""
         if state is not None:
             state.close()
 
     def get_position(self, state: GrainReading) -> Any:
-        """Return the position of reading."""
+        """Return the position of a state."""
         return state.position
 
     def open_at(self, position: object) -> GrainReading:
-        """Return a reading that goes on from where another one stood.
+        """Return a state that resumes at a position.
 
         Raises
         ------
         StateMismatchError
-            If Grain does not take the position.
+            If Grain does not accept the position.
         """
         return GrainReading(self.dataset, position)
 
@@ -237,7 +237,7 @@ class GrainIterable(Dataset):
         Raises
         ------
         ValueError
-            If there is no state, or a request, or an element lacks parts.
+            If `state` is None, `request` is given, or an element lacks parts.
         StopIteration
             If there are no more elements.
         """

@@ -13,14 +13,14 @@ from jax.sharding import Sharding, SingleDeviceSharding
 from fuel.transformers.source_names import check_known
 from fuel.typing import Batch
 
-#: A place of arrays: a sharding, a device or the name of one.
+#: A place of arrays: a sharding, a device or the name of a device.
 Place: TypeAlias = 'Sharding | jax.Device | str'
 
 
 def checked_places(places: Place | Mapping[str, Place] | None,
                    sources: Sequence[str],
                    ) -> Sharding | dict[str, Sharding] | None:
-    """Return shardings; refuse devices that are not there."""
+    """Return places as shardings; raise ValueError for a missing device."""
     if places is None:
         return None
     if isinstance(places, Mapping):
@@ -59,7 +59,7 @@ def _device_at(platform: str, number: str, name: str) -> jax.Device:
 
 
 def find_device(platform: str, number: int) -> jax.Device:
-    """Return a device by the number that it has among all processes."""
+    """Return a device by its number among the devices of all processes."""
     with suppress(RuntimeError):
         for device in jax.devices(platform):
             if device.id == number:
@@ -74,7 +74,7 @@ def _reduce_device(device: jax.Device) -> tuple[Any, tuple[str, int]]:
     return find_device, (device.platform, device.id)
 
 
-# Shardings can then be pickled: JAX does not do it for the devices in them.
+# Shardings pickle only if devices do, and JAX does not pickle devices.
 copyreg.pickle(jax.Device, _reduce_device)
 
 
@@ -91,7 +91,7 @@ class DeviceCopier:
         self._sources = sources
 
     def start(self, batch: Batch) -> Batch:
-        """Return a batch on the devices, whose copy may still run."""
+        """Return the batch on the devices; its copy may still run."""
         return tuple([
             self._copy(part, sharding, source)
             if source in self._chosen else part
@@ -99,7 +99,7 @@ class DeviceCopier:
                 batch, self._shardings, self._sources, strict=False)])
 
     def finish(self, batch: Batch) -> Batch:
-        """Return the batch."""
+        """Return the batch unchanged, since JAX waits for copies."""
         return batch
 
     def _copy(self, array: NDArray[Any] | jax.Array,

@@ -22,7 +22,7 @@ def as_iter_dataset(stream: StreamLike, num_epochs: int | None = 1,
         Of batches or of examples.
     num_epochs : int, optional
         Number of epochs that an iterator reads, each in its own order.
-        Defaults to 1; None means without end.
+        Defaults to 1; None: endless.
     as_dict : bool or 'nested', optional
         Whether elements are dicts by name of source rather than tuples;
         ``'nested'``: dicts of dicts, by the parts of the names between
@@ -66,10 +66,10 @@ class StreamIterDataset(grain.IterDataset):
     """An iterable data set of Grain over a stream of Fuel.
 
     :func:`as_iter_dataset` makes it.  As elsewhere in Grain, every iterator
-    begins at the same place: that where the stream stood when this was
-    made.  States are plain data, ready for JSON: what an iterator has
-    delivered, in the epoch that it reads.  Grain's workers read each its
-    part of the stream.
+    begins at the same position: the stream's position when this data set was
+    made.  A state of an iterator is plain data, ready for JSON: the number of
+    the epoch and the position in it.  Each of Grain's workers reads a part of
+    the stream.
     """
 
     def __init__(self, stream: StreamLike, num_epochs: int | None = 1,
@@ -86,8 +86,8 @@ class StreamIterDataset(grain.IterDataset):
                 f'num_epochs={self.num_epochs})')
 
     def __iter__(self) -> StreamIterator:
-        """Return an iterator from the start on."""
-        # Iterators of one stream would draw from the same generators.
+        """Return an iterator that begins at the start."""
+        # Copy: iterators over one stream would share its generators.
         return StreamIterator(
             copied_pipeline(self.stream, may_draw=True), self._start,
             self.num_epochs, self.as_dict)
@@ -96,7 +96,7 @@ class StreamIterDataset(grain.IterDataset):
         self._start: State = self.stream.state_dict()
 
     def set_slice(self, part: slice, sequential_slice: bool = False) -> None:
-        """Read every n-th element only; Grain calls it in each worker."""
+        """Read only every n-th element; Grain calls it in each worker."""
         self.stream = self.stream.shard(
             part.start, part.step, uneven='uneven')
         self._begin_here()
@@ -120,7 +120,8 @@ class StreamIterator(grain.DatasetIterator):
         if self._is_over:
             raise ValueError('the iterator was closed: make another one')
         num_empty = 0
-        # A state may be that of the end, and an endless one may be empty.
+        # A state saved at the end of an epoch makes the first epoch empty.
+        # Two empty epochs mean that the stream is empty.
         while num_empty < 2 and self._epoch != self._num_epochs:
             if self._iterator is None:
                 self._stream.load_state_dict(self._state)
@@ -142,8 +143,11 @@ class StreamIterator(grain.DatasetIterator):
             else self._iterator.state_dict())}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from a state; StateMismatchError if that is of another
-        pipeline, or damaged."""
+        """Resume from a state.
+
+        Raises StateMismatchError if the state is damaged, or belongs to
+        another pipeline.
+        """
         if (not isinstance(state, Mapping)
                 or state.keys() != {'epoch', 'stream'}
                 or type(state['epoch']) is not int or state['epoch'] < 0):

@@ -16,7 +16,7 @@ def as_source(dataset: DatasetLike, as_dict: bool = False) -> GrainSource:
     Parameters
     ----------
     dataset : Dataset
-        It has `num_examples` and takes indices as requests.
+        A data set with `num_examples` that takes indices as requests.
     as_dict : bool, optional
         Whether examples are dicts by name of source rather than tuples.
         Defaults to False.
@@ -24,7 +24,8 @@ def as_source(dataset: DatasetLike, as_dict: bool = False) -> GrainSource:
     Returns
     -------
     GrainSource
-        For `grain.MapDataset.source`, `grain.DataLoader` and the like.
+        A data source for `grain.MapDataset.source`, `grain.DataLoader` and
+        similar functions.
 
     Raises
     ------
@@ -53,9 +54,9 @@ def as_source(dataset: DatasetLike, as_dict: bool = False) -> GrainSource:
 class GrainSource(ExamplesByIndex):
     """A random-access data source of Grain over a data set of Fuel.
 
-    :func:`as_source` makes it.  It may be used by any thread and process,
-    and pickled: a process opens the data set for itself.  What Grain fetches
-    together is read in one request.
+    :func:`as_source` makes it.  Any thread and process may use it, also after
+    pickling: each process opens the data set for itself.  Examples that Grain
+    fetches together are read in one request.
     """
 
     function = 'as_source'
@@ -74,11 +75,11 @@ class GrainSource(ExamplesByIndex):
         vars(self).update(state, _lock=threading.Lock())
 
     def _getitems(self, indices: Sequence[int]) -> list[Batch | NamedBatch]:
-        """Return the examples of several indices: Grain's own name for it."""
+        """Return the examples of several indices; Grain calls this method."""
         return self.fetch(indices)
 
     def _read(self, request: object) -> Batch:
-        # Grain reads in several threads.
+        # Grain reads in several threads at the same time.
         with self._lock:
             data = super()._read(request)
         for part, source in zip(data, self.dataset.sources, strict=True):

@@ -1,4 +1,4 @@
-"""A stage that makes arrays of JAX, on their devices in advance."""
+"""A stage that makes arrays of JAX, and copies them to devices in advance."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -27,36 +27,37 @@ def to_jax(stream: StreamLike,
            which_sources: Sequence[str] | None = None) -> ToJax:
     """Return a stream whose data are arrays of JAX.
 
-    The next batch is copied to its devices while this one is used.
+    The next batch is copied to its devices while the program uses the present
+    batch.
 
     Parameters
     ----------
     stream : AbstractDataStream
     sharding : jax.sharding.Sharding, jax.Device, str or dict, optional
-        How arrays are laid out over devices; or the one device they go to,
-        which may be given by name, such as ``'gpu:1'``; or a dict from names
-        of sources to these.  Defaults to None: JAX's default device, and the
-        same for sources that a dict leaves out.
+        A sharding, which lays arrays out over devices; a single device, or
+        its name, such as ``'gpu:1'``; or a dict from names of sources to
+        shardings or devices.  Defaults to None: JAX's default device, also
+        for sources that a dict leaves out.
     dtype : dtype, str or dict, optional
-        The type of floating numbers, such as ``'bfloat16'``; or a dict from
-        names of sources to types, also for other numbers.  Defaults to None:
-        the types of the arrays.
+        The type to which floating-point numbers are cast, such as
+        ``'bfloat16'``; or a dict from names of sources to types, which casts
+        other numbers too.  Defaults to None: no cast.
     which_sources : tuple of str, optional
-        The sources to make arrays of JAX of; others stay as they are.
+        The sources that become arrays of JAX; other sources stay as they are.
         Defaults to all.
 
     Returns
     -------
     ToJax
-        A stage, whose epochs and states are those of any stream.
+        A stage, with epochs and states like those of any stream.
 
     Raises
     ------
     TypeError
-        If `sharding` is of another kind.
+        If `sharding` has another type.
     ValueError
-        If a device is not there, a type is not known, or the stream does not
-        have the sources.
+        If a device does not exist, a type is not known, or the stream does
+        not have the sources.
 
     Examples
     --------
@@ -90,7 +91,7 @@ def to_jax(stream: StreamLike,
 
 
 class ToJax(DeviceStage):
-    """A stage that makes arrays of JAX, one batch ahead.
+    """A stage that makes arrays of JAX, and copies one batch in advance.
 
     :func:`to_jax` makes it, with the same arguments.
 
@@ -103,15 +104,17 @@ class ToJax(DeviceStage):
 
     Notes
     -----
-    Types of 64 bits become those of 32, as in all of JAX, unless its
-    ``jax_enable_x64`` is on; integers that do not fit are refused.
+    Types of 64 bits become types of 32 bits, as everywhere in JAX, unless
+    ``jax_enable_x64`` is on.  Integers that do not fit are an error.
 
-    If the sharding spans several processes, the batches of each are its
-    part of the global array: read ``stream.shard('auto', by='example')``,
-    with `uneven` 'drop' or 'pad', so that all parts have one shape.
+    If the sharding spans several processes, the batches of each process are
+    its part of the global array.  Then read
+    ``stream.shard('auto', by='example')``, with `uneven` 'drop' or 'pad', so
+    that all parts have one shape.
 
-    A state does not depend on the sharding: one saved on eight devices is
-    resumed on one.  A batch that was copied in advance counts as not read.
+    A state does not depend on the sharding: a state saved on eight devices
+    can be resumed on one device.  A batch that was copied in advance counts
+    as not read.
     """
 
     unsaved_arguments = ('sharding',)
@@ -152,8 +155,8 @@ class ToJax(DeviceStage):
 def as_host_array(value: object, source: str) -> Any:
     """Return the data of one source as an array of numbers.
 
-    Arrays of NumPy and of JAX are not copied, except to the byte order of
-    this machine.
+    Arrays of NumPy and of JAX are not copied, unless their byte order is not
+    that of this machine.
     """
     if isinstance(value, jax.Array):
         return value
@@ -169,17 +172,17 @@ def as_host_array(value: object, source: str) -> Any:
 
 
 def is_number(dtype: numpy.dtype[Any]) -> bool:
-    """Return whether JAX has a type of numbers, or of truth values."""
-    # NumPy counts spans of time as integers.
+    """Return whether a type is one of numbers or truth values in JAX."""
+    # Type code m: NumPy counts time spans as integers.
     return dtype.kind == 'b' or bool(
         jnp.issubdtype(dtype, jnp.number) and dtype.char not in 'gGm')
 
 
 def narrowed(array: NDArray[Any], source: str) -> Any:
-    """Return an array in the type that JAX gives it.
+    """Return an array in the type that it has in JAX.
 
-    With 64-bit types disabled, as by default, these become 32-bit ones;
-    integers that do not fit are refused rather than cut off.
+    By default JAX disables 64-bit types, and they become 32-bit types.
+    Integers that do not fit raise ValueError.
     """
     dtype = jax.dtypes.canonicalize_dtype(array.dtype)
     if dtype == array.dtype:
@@ -197,7 +200,7 @@ def narrowed(array: NDArray[Any], source: str) -> Any:
 
 
 def name_of_type(dtype: object) -> str:
-    """Return the name of a type of JAX; refuse other values."""
+    """Return the name of a type of JAX; raise ValueError for other values."""
     try:
         found = jnp.dtype(dtype)
         known = is_number(found)
@@ -215,5 +218,5 @@ def name_of_type(dtype: object) -> str:
 
 
 def is_floating(dtype: object) -> bool:
-    """Return whether a type, or that of a name, has floating numbers."""
+    """Return whether a type, or the type of a name, is floating-point."""
     return bool(jnp.issubdtype(jnp.dtype(dtype), jnp.floating))

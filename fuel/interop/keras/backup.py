@@ -18,21 +18,21 @@ _WEIGHTS = '*.weights.h5'
 
 
 class Backup(keras.callbacks.Callback):
-    """Saves a model and the position in its data, and goes on from there.
+    """Saves a model and the position in its data, and resumes from there.
 
-    Keras's `BackupAndRestore` begins the epoch again in which a run ended, on
-    weights that have seen a part of it.  With this callback a run goes on
-    with the batch after the last that was saved.
+    Keras's `BackupAndRestore` repeats the epoch in which a run ended, with
+    weights that were trained on a part of the epoch.  With this callback a
+    run resumes with the batch after the last saved batch.
 
     Parameters
     ----------
     batches : BatchesDataset
         The batches that `fit` trains on.
     folder : path-like
-        The folder of the backup; it is made if it does not exist.
+        The folder of the backup.  If it does not exist, it is made.
     save_freq : int or str, optional
-        After how many batches to save.  Defaults to ``'epoch'``: after each
-        epoch.
+        Number of batches between backups.  Defaults to ``'epoch'``: a backup
+        after each epoch.
 
     Attributes
     ----------
@@ -40,11 +40,11 @@ class Backup(keras.callbacks.Callback):
 
     Notes
     -----
-    The file ``training.json`` names the weights that belong to it, and is
-    replaced by one rename, so that a run that is killed leaves the last
-    complete backup.  The weights are those of the optimizer too.
+    The file ``training.json`` names the file of weights that belongs to it,
+    and is replaced by one rename.  So a run that is killed leaves the last
+    complete backup.  The file of weights has those of the optimizer too.
 
-    Of several processes, let each have a folder of its own.
+    If several processes train, give each a folder of its own.
 
     Examples
     --------
@@ -88,11 +88,12 @@ class Backup(keras.callbacks.Callback):
         self.save_freq = save_freq
         self._saved = 0
         self._epoch: int | None = None
-        # Batches of this epoch: of earlier runs, trained on, and saved.
+        # Number of batches of this epoch: read by earlier runs, trained on,
+        # and saved.
         self._offset = self._trained = self._saved_at = 0
 
     def get_epoch(self) -> int:
-        """Return the number of the epoch with which a run goes on."""
+        """Return the number of the epoch in which a run resumes."""
         saved = self._find()
         return 0 if saved is None else int(saved['epoch'])
 
@@ -133,19 +134,19 @@ class Backup(keras.callbacks.Callback):
     def _load(self, saved: dict[str, Any]) -> None:
         optimizer = self.model.optimizer
         if optimizer is not None and not optimizer.built:
-            # There must be something to load into.
+            # Weights can be loaded only into an optimizer that is built.
             optimizer.build(self.model.trainable_variables)
         self.model.load_weights(self.folder / saved['weights'])
         self.batches.load_state_dict(saved['batches'])
         self._saved = saved['number']
         self._epoch = saved['epoch']
         self._offset = self._saved_at = saved['batches']['batches']
-        # As Keras's own callback says with which epoch to begin.
+        # Keras's own callback sets the first epoch in the same way.
         self.model._initial_epoch = saved['epoch']
 
     def on_epoch_begin(self, epoch: int,
                        logs: dict[str, Any] | None = None) -> None:
-        """Check that the run goes on with the epoch that was saved."""
+        """Check that the run resumes in the epoch that was saved."""
         if self._epoch is not None and epoch != self._epoch:
             raise ValueError(
                 f'the backup in {self.folder} goes on with epoch '
@@ -155,24 +156,27 @@ class Backup(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int,
                            logs: dict[str, Any] | None = None) -> None:
-        """Save, if it is time."""
+        """Save a backup after every `save_freq` batches."""
         self._trained = self._offset + batch + 1
-        # After the last of them the epoch is over, which Keras says next.
+        # After the last batch Keras calls on_epoch_end(), which saves.
         if (self.save_freq != 'epoch' and self._trained < len(self.batches)
                 and self._trained - self._saved_at >= int(self.save_freq)):
             self._save(self._epoch, self._trained)
 
     def on_epoch_end(self, epoch: int,
                      logs: dict[str, Any] | None = None) -> None:
-        """Save after an epoch, or where a callback has ended it."""
+        """Save a backup after an epoch, or after a callback has ended it."""
         is_whole = self._trained == len(self.batches)
         self._save(epoch + is_whole, self._trained)
         self._epoch = None
         self._offset = self._saved_at = 0
 
     def _save(self, epoch: int | None, taken: int) -> None:
-        """Save the model and the number of batches taken, for resuming the
-        epoch."""
+        """Save the model, and the state of the batches for resuming.
+
+        `epoch`: number of the epoch in which a run resumes.
+        `taken`: number of batches that were trained on in this epoch.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         self._saved += 1
         self._saved_at = taken

@@ -23,7 +23,7 @@ from fuel.utils.checks import positive
 from fuel.utils.ranks import find_rank
 from fuel.utils.sparse import require_plain
 
-# As many batches may be on their way to a device before they are trained on.
+# Most batches that Keras reads before they are trained on.
 _MOST_AHEAD = 8
 # Keras's warning when an epoch has fewer batches than the first one.
 _RAN_OUT = 'Your input ran out of data'
@@ -37,15 +37,16 @@ class BatchesDataset(keras.utils.PyDataset):
     Parameters
     ----------
     stream : AbstractDataStream
-        Of batches, with one to three sources: inputs, targets and weights of
-        the examples.  How many batches an epoch has must be known.
+        A stream of batches, with one to three sources: inputs, targets and
+        weights of the examples.  The number of batches in an epoch must be
+        known.
     workers : int, optional
-        Number of processes that prefetch batches, if `use_multiprocessing`.
-        Defaults to 1.
+        Number of processes that prefetch batches, if `use_multiprocessing`
+        is true.  Defaults to 1.
     use_multiprocessing : bool, optional
-        Whether the stream is read by :class:`MultiProcessing
-        <fuel.transformers.MultiProcessing>`.  Defaults to False: by the
-        process that trains; stages use their own threads in any case.
+        Whether :class:`MultiProcessing <fuel.transformers.MultiProcessing>`
+        reads the stream.  Defaults to False: the process that trains reads
+        it.  Stages use their own threads in both cases.
     max_queue_size : int, optional
         Number of batches that may be prefetched.  Defaults to 10.
 
@@ -62,13 +63,14 @@ class BatchesDataset(keras.utils.PyDataset):
     Notes
     -----
     Each pass of Keras over the data is an epoch of the stream, in the order
-    of the stream, so ``shuffle`` of `fit` has no effect: give the stream a
+    of the stream.  So ``shuffle`` of `fit` has no effect: give the stream a
     :class:`~fuel.schemes.ShuffledScheme`.  Keras's own workers do not run,
-    since they would keep batches from one pass to another.  A pass that Keras
-    leaves, as the look at a batch by which it builds a model, is begun again.
+    since they would keep batches from one pass to the next.  If Keras leaves
+    a pass, such as the one from which it takes a batch to build a model, the
+    next pass begins again with the same batch.
 
-    In distributed training each process needs its part of the stream, of
-    ``stream.shard('auto')``; ``stream.shard(0, 1)`` is all of it.
+    In distributed training give each process its part of the stream,
+    ``stream.shard('auto')``, or the whole stream, ``stream.shard(0, 1)``.
 
     Examples
     --------
@@ -119,20 +121,20 @@ class BatchesDataset(keras.utils.PyDataset):
         self._forget()
 
     def _forget(self) -> None:
-        # Of the epoch that is read: its iterator, the state before its first
-        # batch, the number of that, and how many batches were read of it.
+        # For the present epoch: its iterator, the state before its first
+        # batch, the number of that batch, and the number of batches read.
         self._epoch: EpochIterator[Batch] | None = None
         self._start: State | None = None
         self._first = 0
         self._taken = 0
-        # The number of the iterator that Keras reads the pass by, and those of
-        # earlier ones, which left batches to another one.
+        # The number of the adapter by which Keras reads the pass, and the
+        # numbers of adapters whose passes another adapter ended.
         self._reader: int | None = None
         self._left: set[int] = set()
-        # States after the last batches, by the number of batches taken.
+        # Pairs of a number of batches taken and the state after them.
         self._history: deque[tuple[int, State]] | None = None
 
-    # Keras starts no workers for these.
+    # With these values Keras starts no workers.
     @property
     def workers(self) -> int:
         """Number of Keras's workers (int), always 1."""
@@ -140,7 +142,7 @@ class BatchesDataset(keras.utils.PyDataset):
 
     @property
     def use_multiprocessing(self) -> bool:
-        """Whether Keras runs processes (bool): it does not."""
+        """Whether Keras runs processes (bool), always False."""
         return False
 
     def __len__(self) -> int:
@@ -149,31 +151,31 @@ class BatchesDataset(keras.utils.PyDataset):
 
     @property
     def num_batches(self) -> int:
-        """Number of batches of the pass that Keras begins (int)."""
+        """Number of batches in the pass that Keras begins (int)."""
         if not self._is_begun:
             return self._length
-        # The rest of an epoch that was resumed is a shorter pass.
+        # A pass over the rest of a resumed epoch has fewer batches.
         self._begin_pass(_number_of_reader())
         return self._length - self._first
 
     def on_epoch_begin(self) -> None:
-        """Begin a pass with the next batch, if Keras makes an iterator."""
+        """Mark that Keras begins a pass."""
         self._is_begun = True
         self._quiet.close()
         if self._first:
-            # Keras warns of a short pass while it reads it.
+            # Hide Keras's warning of a pass that has fewer batches.
             self._quiet.enter_context(warnings.catch_warnings())
             warnings.filterwarnings('ignore', _RAN_OUT)
 
     def on_epoch_end(self) -> None:
-        """Leave the pass."""
+        """Mark that Keras has ended the pass."""
         self._is_begun = False
         self._quiet.close()
 
     def __getitem__(self, index: int) -> Batch:
         """Return the next batch of the pass.
 
-        The index only says that Keras wants another one.
+        Batches come in the order of the stream, whatever the index is.
         """
         if not 0 <= operator.index(index) < self._length:
             raise IndexError(
@@ -202,7 +204,7 @@ class BatchesDataset(keras.utils.PyDataset):
             yield self[0]
 
     def _begin_pass(self, reader: int | None) -> None:
-        """Go back to where the last pass began, if it was not read whole."""
+        """Begin a pass; repeat the last pass if it was not read to its end."""
         if self._reader is not None and self._first < (
                 self._taken) < self._length:
             self._left.add(self._reader)
@@ -216,7 +218,7 @@ class BatchesDataset(keras.utils.PyDataset):
             self._epoch = None
             self._taken = self._first
             if self._start is None:
-                # A new epoch is as good as one that cannot be repeated.
+                # The stream has no state, so the next epoch takes its place.
                 self._first = self._taken = 0
             else:
                 self.stream.load_state_dict(self._start)
@@ -237,7 +239,7 @@ class BatchesDataset(keras.utils.PyDataset):
                                 strict=False):
             require_plain(part, source, 'BatchesDataset')
         self._taken += 1
-        # A state after the last batch is that after the epoch.
+        # Read the end too: a state after the last batch begins a new epoch.
         if batch is None or (self._taken == self._length
                              and next(self._epoch, None) is not None):
             raise RuntimeError(
@@ -249,7 +251,7 @@ class BatchesDataset(keras.utils.PyDataset):
         return batch
 
     def _check_rank(self) -> None:
-        """Refuse to read all of the data in each of several processes."""
+        """Raise ValueError if each of several processes reads all data."""
         found = find_rank()
         if found.num_ranks > 1 and sharding_of(self.stream) is None:
             raise ValueError(
@@ -265,8 +267,8 @@ class BatchesDataset(keras.utils.PyDataset):
     def state_dict(self) -> State:
         """Return the state of the batches, as plain data ready for JSON.
 
-        That is after the last one that Keras asked for.  During `fit`, let
-        :class:`Backup` save it.
+        Its position is after the last batch that Keras has read.  During
+        `fit`, let :class:`Backup` save the state.
 
         Returns
         -------
@@ -279,12 +281,12 @@ class BatchesDataset(keras.utils.PyDataset):
     def state_after(self, count: int) -> State:
         """Return the state after a number of batches of this epoch.
 
-        Batches may be on their way to a device that are not trained on.
+        Keras may have read more batches than it has trained on.
 
         Raises
         ------
         ValueError
-            If that state is not kept any more, or not kept at all.
+            If the state was not kept, or was dropped since.
         """
         if count == self._taken:
             return self.state_dict()
@@ -297,16 +299,16 @@ class BatchesDataset(keras.utils.PyDataset):
             f'last {_MOST_AHEAD} are kept')
 
     def load_state_dict(self, state: State) -> None:
-        """Go on where other batches, of a stream built alike, stood.
+        """Resume from a state of a `BatchesDataset` over an equal stream.
 
-        The next pass is the rest of that epoch.  Pass ``initial_epoch`` to
-        `fit`, so that Keras counts on.
+        The next pass reads the rest of the epoch.  Pass ``initial_epoch`` to
+        `fit`, so that Keras continues to count.
 
         Raises
         ------
         fuel.exceptions.StateMismatchError
-            If the state is that of another stream, or of another number of
-            ranks in the middle of an epoch.
+            If the state belongs to another stream, or was saved in the middle
+            of an epoch by another number of ranks.
         """
         taken, shards = _checked(state, self._length)
         if taken and shards != self._num_shards():
@@ -325,7 +327,7 @@ class BatchesDataset(keras.utils.PyDataset):
 
 
 def _checked(state: object, length: int) -> tuple[int, int]:
-    """Return the numbers of batches taken and of ranks that a state has."""
+    """Return a state's number of batches taken and number of ranks."""
     if isinstance(state, dict) and {'batches', 'shards', 'stream'} == set(
             state) and isinstance(state['stream'], dict):
         taken, shards = state['batches'], state['shards']
@@ -342,8 +344,10 @@ _numbers = itertools.count()
 
 
 def _number_of_reader() -> int | None:
-    """Return the number of the Keras adapter that asks for a batch, None for
-    another caller."""
+    """Return the number of the Keras adapter that requests a batch.
+
+    The result is None if another object requests it.
+    """
     caller = sys._getframe(2)
     if caller.f_globals.get('__name__') != _ADAPTER:
         return None

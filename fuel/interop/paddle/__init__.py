@@ -1,6 +1,6 @@
 """PaddlePaddle's data providers and readers on Fuel.
 
-PaddlePaddle itself is not needed, but for :func:`as_iterable`.
+Only :func:`as_iterable` needs PaddlePaddle itself.
 """
 from fuel.interop.paddle.providers import (
     ProviderDataset, as_iterable, as_provider)

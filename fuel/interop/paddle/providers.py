@@ -25,9 +25,9 @@ Column: TypeAlias = NDArray[Any] | list[int] | int
 
 
 class StreamReader:
-    """A decorated reader: each call returns the entries of the next pass.
+    """A reader over a stream: each call returns the entries of the next pass.
 
-    `stream`: produces the entries, as its only source.
+    `stream`: a stream whose only source are the entries.
     """
 
     def __init__(self, stream: StreamLike) -> None:
@@ -39,12 +39,12 @@ class StreamReader:
             yield entry
 
     def state_dict(self) -> State:
-        """Return the state of the pass, as plain data."""
+        """Return the state of the present pass, as plain data."""
         state: State = self.stream.state_dict()
         return state
 
     def load_state_dict(self, state: State) -> None:
-        """Let the next call continue from a state."""
+        """Make the next call resume from a state."""
         self.stream.load_state_dict(state)
 
     def close(self) -> None:
@@ -87,22 +87,22 @@ def as_provider(stream: StreamLike) -> StreamProvider:
     Parameters
     ----------
     stream : AbstractDataStream
-        One that produces batches is unpacked.
+        A stream of examples or of batches, which are unpacked.
 
     Returns
     -------
     callable
-        Each call is one pass: it returns the entries of the next epoch. An
-        entry is a list with a column for each source: a float32 array of one
-        dimension, an integer, or a list of integers.
+        Each call is a pass: it returns the entries of the next epoch. An
+        entry is a list with a column for each source. A column is a float32
+        array of one dimension, an integer, or a list of integers.
 
     Notes
     -----
     Floating-point data become float32 arrays of one dimension. An integer,
-    or an array of a single one, becomes an integer; several integers, and
-    lists of them, become a list. Integers of two or more axes, such as
-    pixels, become a float32 array too. Anything else is an error when an
-    entry is read.
+    or an array of one integer, becomes an integer. A list of integers, or an
+    array of several integers, becomes a list. An array of integers with two
+    or more axes, such as pixels, becomes a float32 array. Other data raise an
+    error when an entry is read.
 
     Examples
     --------
@@ -130,14 +130,15 @@ def as_iterable(stream: StreamLike | StreamProvider) -> Any:
     Parameters
     ----------
     stream : AbstractDataStream or callable
-        Or what :func:`as_provider` returned.
+        A stream, or a result of :func:`as_provider`.
 
     Returns
     -------
     paddle.io.IterableDataset
-        Its items are entries. Among the workers of a ``DataLoader`` each
-        entry comes once. Workers start anew with each pass and do not know
-        which one it is: call its ``set_pass(number)`` before each.
+        A data set whose items are entries. The workers of a ``DataLoader``
+        share the entries, so each entry comes once. Workers start again for
+        each pass and do not know the number of the pass: call
+        ``set_pass(number)`` of the data set before each pass.
 
     Raises
     ------
@@ -165,15 +166,14 @@ def as_iterable(stream: StreamLike | StreamProvider) -> Any:
             self.number = 0
 
         def set_pass(self, number: int) -> None:
-            """Set the number, from 0 on, of the pass that the workers make
-            next."""
+            """Set the number, from 0, of the next pass of the workers."""
             self.number = not_negative('number', number)
 
         def __iter__(self) -> Iterator[list[Any]]:
             info = io.get_worker_info()
             if info is None:
                 return provider()
-            # A worker is made for one pass: leave out those before it.
+            # A worker lives for one pass: skip the epochs of earlier passes.
             for _ in range(self.number):
                 provider.stream.get_epoch_iterator()
             return islice(provider(), info.id, None, info.num_workers)
@@ -212,11 +212,11 @@ def _as_column(source: str, part: object) -> Column:
 
 
 def iterator_of(entries: Iterable[Any], expected: str) -> Iterator[Any]:
-    """Return an iterator over anything that a ``for`` loop takes.
+    """Return an iterator over any object that a ``for`` loop accepts.
 
-    That includes objects that have ``__getitem__`` alone.
+    The object may have only ``__getitem__``.
 
-    `expected`: the beginning of the error for other objects.
+    `expected`: beginning of the text of the error for other objects.
     """
     try:
         return iter(entries)
@@ -259,10 +259,10 @@ class ProviderDataset(IterableDataset):
     Parameters
     ----------
     provider : callable
-        Takes no argument and returns an iterable of entries, each a list of
-        columns. It is called once an epoch.
+        A function without arguments that returns an iterable of entries, each
+        a list of columns. It is called once an epoch.
     names : tuple of str
-        The sources: a name for each column.
+        Names of the sources, one for each column.
     sources, axis_labels
         Arguments of :class:`~fuel.datasets.Dataset`, `sources` and
         `axis_labels`.
@@ -270,16 +270,17 @@ class ProviderDataset(IterableDataset):
     Raises
     ------
     TypeError
-        If the provider cannot be called, or returns no iterable.
+        If the provider cannot be called, or does not return an iterable.
     ValueError
-        If an entry has more or fewer columns than there are names; if the
+        If an entry has more or fewer columns than there are names, or the
         provider returns an iterator that was read before.
 
     Notes
     -----
-    It is read in order, and may be endless. A state counts the entries, so
-    resuming reads those that were delivered again, without transforming
-    them, and expects the provider to give the same.
+    The data set is read in order, and may be endless. A state holds the
+    number of entries read. Resuming reads that number of entries again,
+    without transforming them, and requires that the provider returns the same
+    entries.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Decorators of readers, each a stage of Fuel.
+"""Decorators of readers, implemented as stages of Fuel.
 
 A reader is a function without arguments that returns an iterable of entries.
-A decorated one is a stream with a single source, so decorators after each
-other are one pipeline, whose position can be saved.
+A decorated reader reads a stream with a single source. So several decorators
+make one pipeline, whose position can be saved.
 """
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ SOURCE = 'entry'
 
 
 def map_readers(func: Callable[..., Any], *readers: Provider) -> StreamReader:
-    """Return a reader of a function's results on the entries of others.
+    """Return a reader that applies a function to the entries of readers.
 
     Parameters
     ----------
     func : callable
-        Takes an entry of each reader.
+        Takes an entry of each reader, and returns an entry.
     *readers : callable
-        They are read side by side, up to the end of the shortest.
+        Readers that are read in parallel, up to the end of the shortest.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def shuffle(reader: Provider, buf_size: int,
     ----------
     reader : callable
     buf_size : int
-        Most entries in the buffer; see
+        Number of entries in the buffer; see
         :class:`~fuel.transformers.shuffling.ShuffleBuffer`.
     seed : int, optional
         Defaults to ``config.default_seed``. Each pass has another order.
@@ -84,7 +84,7 @@ def shuffle(reader: Provider, buf_size: int,
 
 
 def chain(*readers: Provider) -> StreamReader:
-    """Return a reader that reads others one after the other.
+    """Return a reader that reads several readers one after the other.
 
     Parameters
     ----------
@@ -104,15 +104,16 @@ def chain(*readers: Provider) -> StreamReader:
 
 def compose(*readers: Provider, check_alignment: bool = True,
             ) -> StreamReader:
-    """Return a reader whose entries have the columns of several.
+    """Return a reader whose entries have the columns of several readers.
 
     Parameters
     ----------
     *readers : callable
-        An entry that is a tuple has several columns; anything else is one.
+        Readers that are read in parallel. A tuple is an entry with several
+        columns; any other entry is one column.
     check_alignment : bool, optional
-        Whether readers of different lengths are a ValueError (True, the
-        default), or the pass ends with the shortest.
+        Whether readers of different lengths raise ValueError. Defaults to
+        True. If False, the pass ends with the shortest reader.
 
     Returns
     -------
@@ -128,13 +129,14 @@ def compose(*readers: Provider, check_alignment: bool = True,
 
 
 def firstn(reader: Provider, n: int) -> StreamReader:
-    """Return a reader of the first entries of another.
+    """Return a reader of the first entries of a reader.
 
     Parameters
     ----------
     reader : callable
-        It may be endless.
+        A reader, which may be endless.
     n : int
+        Number of entries.
 
     Returns
     -------
@@ -149,13 +151,13 @@ def firstn(reader: Provider, n: int) -> StreamReader:
 
 
 def buffered(reader: Provider, size: int) -> StreamReader:
-    """Return a reader that reads ahead in another process.
+    """Return a reader that prefetches entries in another process.
 
     Parameters
     ----------
     reader : callable
     size : int
-        Number of entries that may wait; see
+        Number of entries that may be prefetched; see
         :class:`~fuel.transformers.MultiProcessing`.
 
     Returns
@@ -184,7 +186,8 @@ def batch(reader: Provider, batch_size: int,
     batch_size : int
         Number of entries in a list.
     drop_last : bool, optional
-        Whether a last list with fewer is left out. Defaults to False.
+        Whether to leave out a last list with fewer entries. Defaults to
+        False.
 
     Returns
     -------
@@ -212,7 +215,7 @@ def stream_of(reader: Provider) -> StreamLike:
 
 
 def _mapped(stream: StreamLike, function: Callable[..., Any]) -> Mapping:
-    """Return a stream with one source, which a function returns."""
+    """Return a stream with one source: the results of a function."""
     stage = Mapping(stream, One(function))
     stage.sources = (SOURCE,)
     return stage
@@ -227,18 +230,18 @@ def _side_by_side(readers: tuple[Provider, ...], strict: bool) -> StreamLike:
 
 
 class One:
-    """A function of entries, for a stage: takes and returns a tuple."""
+    """Wraps a function of entries for a stage, which passes on tuples."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
     def __call__(self, data: tuple[Any, ...]) -> tuple[Any]:
-        """Return the function's result for the entries."""
+        """Return the function's result for the entries, in a tuple."""
         return (self.function(*data),)
 
 
 class Apply(One):
-    """A user's function, whose result is an entry as it is."""
+    """Wraps a user's function, whose result is an entry."""
 
     def __call__(self, *entries: Any) -> Any:
         """Return the function's result for the entries."""
@@ -246,7 +249,7 @@ class Apply(One):
 
 
 class AsEntry:
-    """Makes an entry of the data of several sources."""
+    """Makes an entry from the data of several sources."""
 
     def __init__(self, sources: tuple[str, ...]) -> None:
         self.sources = sources
@@ -257,14 +260,14 @@ class AsEntry:
 
 
 class Entry:
-    """An entry that a batch keeps as it is."""
+    """Wraps an entry, so that a batch keeps it unchanged."""
 
     def __init__(self, entry: object) -> None:
         self.entry = entry
 
 
 class EntryLists(Transformer):
-    """Makes one entry, a list, of each batch of entries."""
+    """Makes each batch of entries one entry: a list of entries."""
 
     def __init__(self, data_stream: StreamLike) -> None:
         super().__init__(data_stream, produces_examples=True)
@@ -276,7 +279,7 @@ class EntryLists(Transformer):
         return ([each.entry for each in entries],)
 
     def get_leftover(self) -> None:
-        """Return None: nothing is left."""
+        """Return None: this stage keeps no entries between batches."""
 
 
 def join_columns(*entries: Any) -> tuple[Any, ...]:

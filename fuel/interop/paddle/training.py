@@ -1,4 +1,4 @@
-"""The call that trains: columns, layers, batches and passes."""
+"""Train on a data provider: make passes, batches and columns of layers."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,8 @@ from fuel.utils.signatures import signature_of
 from fuel.utils.sparse import require_plain
 
 Entry: TypeAlias = Sequence[Column]
-#: Names of layers, in the order of the columns, or the column of each.
+#: Names of layers in the order of the columns, or a dict from layers to
+#: numbers of columns.
 LayerMapping: TypeAlias = 'Sequence[str] | Mapping[str, int]'
 
 
@@ -57,8 +58,8 @@ def minibatches(provider: Provider, batch_size: int,
     Parameters
     ----------
     provider : callable
-        Returns an iterable of entries. One that cannot be called without an
-        argument gets `pass_index`.
+        Returns an iterable of entries. If the provider requires an argument,
+        it is called with `pass_index`.
     batch_size : int
         Number of entries in a list; the last may have fewer.
     pass_index : int, optional
@@ -86,25 +87,25 @@ def train(provider: Provider, mapping: LayerMapping, batch_size: int,
     Parameters
     ----------
     provider : callable
-        Returns the entries of a pass, each a list of columns. It may be
-        endless; then there is one pass. A required parameter gets the number
-        of the pass, one with a default does not.
+        Returns the entries of a pass, each a list of columns. If it is
+        endless, the first pass does not end. If the provider requires an
+        argument, it is called with the number of the pass.
     mapping : list of str or dict of str to int
-        The layer that each column is for, in order; or the number of the
-        column of each layer.
+        The layers in the order of their columns, or a dict from each layer
+        to the number of its column.
     batch_size : int
         Number of entries in a batch; the last of a pass may have fewer.
     total_pass : int
         Number of passes to make.
     step : callable
-        Takes a list of entries and a dict from layers to columns, and does
-        what is to be done with a batch; :func:`to_feed` makes arrays of it.
+        Called with each batch: a list of entries, and a dict from layers to
+        numbers of columns. :func:`to_feed` makes arrays of these arguments.
 
     Raises
     ------
     ValueError
-        If a layer has no column, or an entry has another number of columns
-        than the list of layers.
+        If a layer has no column, or `mapping` is a list and an entry has
+        another number of columns.
 
     Examples
     --------
@@ -137,8 +138,9 @@ def to_feed(batch: Sequence[Entry], mapping: LayerMapping) -> dict[str, Any]:
     Returns
     -------
     dict
-        Integers and arrays of one shape become an array, of shape (batch,)
-        or (batch, size). Sequences of different lengths stay a list.
+        The data of each layer. Integers become an array of shape (batch,),
+        arrays of one shape an array of shape (batch, size). Sequences of
+        different lengths stay a list.
 
     Examples
     --------
@@ -159,7 +161,7 @@ def to_feed(batch: Sequence[Entry], mapping: LayerMapping) -> dict[str, Any]:
 
 
 def as_columns(mapping: LayerMapping) -> dict[str, int]:
-    """Return the column of each layer, checked."""
+    """Return the number of each layer's column, after a check."""
     if isinstance(mapping, str) or not mapping:
         raise ValueError(
             'mapping must be a list with the layer of each column, or a dict '
@@ -174,7 +176,7 @@ def as_columns(mapping: LayerMapping) -> dict[str, int]:
 
 def _check_columns(batch: Sequence[Entry], mapping: LayerMapping,
                    columns: dict[str, int]) -> None:
-    """Refuse entries that lack a column, or have more than are named."""
+    """Raise ValueError if an entry does not have the columns of `mapping`."""
     for entry in batch:
         count = len(entry) if isinstance(entry, (list, tuple)) else None
         if count is None or count <= max(columns.values()) or (
@@ -185,10 +187,11 @@ def _check_columns(batch: Sequence[Entry], mapping: LayerMapping,
 
 
 def _bound(provider: Provider, pass_index: int | None) -> Provider:
-    """Return a provider that gets the number of the pass if it needs it.
+    """Return a provider without arguments.
 
-    A parameter with a default is somebody else's, such as the path of a
-    ``lambda path=path: ...``.
+    If the provider requires an argument, it gets the number of the pass. A
+    parameter with a default is left alone: it has another purpose, such as
+    the path in ``lambda path=path: ...``.
     """
     if pass_index is None or not callable(provider):
         return provider

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ['RayDataset', 'RayWorkers', 'map_batches', 'to_ray']
 
-# Ray is imported when one of them is asked for.
+# Ray is imported when one of these names is used.
 _MODULES = {'RayDataset': 'dataset', 'RayWorkers': 'stage',
             'map_batches': 'batch_mapping', 'to_ray': 'datasource'}
 

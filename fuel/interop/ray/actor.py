@@ -1,4 +1,4 @@
-"""Runs a pipeline in an actor: what a worker process is on one host."""
+"""Run a pipeline in an actor, as a worker process does on one host."""
 from __future__ import annotations
 
 import os
@@ -15,11 +15,11 @@ from fuel.utils.remote_errors import pickle_error
 
 
 class ActorReply(NamedTuple):
-    """The next item of an epoch, or why there is none.
+    """The answer to a request for the next item of an epoch.
 
-    `answer`: all of it but the arrays; None if there is none.
+    `answer`: the item without its arrays; None if no item is sent.
     `buffers`: memory of the arrays, which stays in the object store.
-    `size`: bytes of these, or of a batch that is too large.
+    `size`: bytes of the arrays; they are not sent if they are too large.
     """
 
     answer: ReceivedItem | None = None
@@ -30,10 +30,11 @@ class ActorReply(NamedTuple):
 class PipelineActor:
     """Makes the batches of a stream, one for each call.
 
-    Calls come one after another, in the order in which they were made.
+    Ray runs the calls one after another, in the order in which they were
+    made.
 
-    `pickled`: the stream.
-    `generators`: the global generators that its stages draw from.
+    `pickled`: the pickled stream.
+    `generators`: the global random generators that its stages draw from.
     """
 
     def __init__(self, pickled: bytes, generators: Generators) -> None:
@@ -51,7 +52,9 @@ class PipelineActor:
         return ray.get_runtime_context().get_node_id(), os.getpid()
 
     def open(self, number: int, options: bytes) -> tuple[bool, bytes]:
-        """Begin an epoch with the options of :class:`BatchMaker`, pickled.
+        """Begin an epoch.
+
+        `options`: the pickled options of :class:`BatchMaker`.
 
         Returns: whether that failed, and the first state or the error.
         """
@@ -60,7 +63,10 @@ class PipelineActor:
         return self._epochs.open_for_another(number, options)
 
     def make(self, number: int, room: int) -> ActorReply:
-        """Make the next batch of an epoch, of at most `room` bytes."""
+        """Return the next batch of an epoch, if it has at most `room` bytes.
+
+        A larger batch is kept for the next call; only its size is returned.
+        """
         maker = self._epochs.get(number)
         if maker is None:
             return ActorReply()

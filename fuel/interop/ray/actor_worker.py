@@ -1,4 +1,4 @@
-"""An actor that makes batches, seen from its consumer."""
+"""The consumer's side of an actor that makes batches."""
 from __future__ import annotations
 
 import logging
@@ -31,20 +31,22 @@ _POLL_SECONDS = 1.0
 
 
 class ActorLostError(Exception):
-    """An actor, its node, or a result of it is lost."""
+    """An actor, its node or one of its results is lost."""
 
 
 class ActorEpoch(RemoteEpoch):
     """One epoch of one actor, on the consumer's side.
 
-    `options`: the options with which its actor began it.
-    `is_fresh`: whether an actor that has just started can begin it so.
-    `changes`: the changes from `base` to the last batch received.
-    `asked`: options of the actor that has not answered yet, and `answer`, a
-        reference to its answer.
-    `calls`: references to the batches that were asked for, and the bytes
-        that each may have.
-    `life`: number of its worker's actors that had died at its start.
+    `options`: the options with which its actor began the epoch.
+    `is_fresh`: whether a new actor can begin the epoch with these options.
+    `changes`: the changes of the state from `base` to the last batch
+        received.
+    `asked`: the options of the last request to open the epoch.
+    `answer`: a reference to the answer to that request; None once received.
+    `calls`: for each batch that was requested, a reference to the batch and
+        the bytes that it may have.
+    `life`: number of the worker's actors that were replaced before the epoch
+        was opened.
     """
 
     def __init__(self, number: int, options: dict[str, Any], *,
@@ -60,18 +62,18 @@ class ActorEpoch(RemoteEpoch):
 
     @property
     def reserved(self) -> int:
-        """Bytes that the batches may take that were asked for (int)."""
+        """Bytes that all requested batches may have together (int)."""
         return sum(room for _, room in self.calls)
 
     def record_opened(self, answer: bytes, *, failed: bool) -> None:
-        """Record that an actor has begun the epoch, or goes on with it."""
+        """Record an actor's answer to the request to open the epoch."""
         self.options, self.changes, self.answer = self.asked, None, None
         self.open(answer, failed=failed)
 
     def options_to_go_on(self) -> dict[str, Any]:
         """Return the options with which another actor continues.
 
-        Raises: why there is no state to go on from.
+        Raises an error if no state exists to continue from.
         """
         if self.changes is None and self.is_fresh:
             return self.options
@@ -80,19 +82,21 @@ class ActorEpoch(RemoteEpoch):
         options = {**self.options, 'after': False, 'calls': (),
                    'state': state}
         if self.changes is not None and 'share' in options:
-            # The batches of all others come before its next.
+            # Skip the batches of all other workers before the next batch.
             count = options['share'][1]
             options['share'] = count - 1, count
         return options
 
 
 class ActorWorker(EpochWorker[ActorEpoch]):
-    """One place in a team, taken by an actor, and by another if it dies.
+    """A worker of a team: an actor, which is replaced if it dies.
 
-    `start`: starts an actor.
-    `stalled`: seconds without an answer after which it counts as stalled.
-    `max_restarts`: most actors in turn that may die without a batch.
-    `needs`: resources of the actor, in words.
+    `start`: function that starts an actor.
+    `stalled`: seconds without an answer after which an actor counts as
+        stalled.
+    `max_restarts`: most actors that may die one after another without
+        making a batch.
+    `needs`: resources that the actor needs, as text.
     `max_batches`, `max_bytes`: limits of prefetching.
     `restarts`: number of actors that were replaced.
     """
@@ -112,7 +116,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         self._start = start
         self._leases = leases
         self._deaths = 0
-        # Bytes of the next batch, by those before.
+        # Expected bytes of the next batch, from the batches before it.
         self._size: int | None = None
         self._actor = start()
         self._location = self._actor.locate.remote()
@@ -121,7 +125,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
 
     @property
     def location(self) -> tuple[str, int] | None:
-        """Node and process of the actor, None if it has not started."""
+        """Node and process of the actor; None if it has not started."""
         with suppress(RayError):
             location: tuple[str, int] = ray.get(self._location, timeout=0)
             return location
@@ -134,7 +138,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         return None if location is None else location[1]
 
     def _begin(self, number: int, options: dict[str, Any]) -> ActorEpoch:
-        # Each epoch has its own state: another actor may have to make it.
+        # Give each epoch a state, so that another actor can continue it.
         options = {**options, 'follows': None}
         is_fresh = options['state'] is not None or number == 1
         epoch = ActorEpoch(number, options, is_fresh=is_fresh)
@@ -156,7 +160,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
             answer.data, self._leases.lend(item.buffers)))
 
     def _receive_end(self, epoch: ActorEpoch) -> None:
-        """Receive the last note of an epoch, if it comes at once."""
+        """Receive the last note of an epoch, without waiting for it."""
         with suppress(RayError):
             if epoch.calls:
                 reply = ray.get(epoch.calls[0][0], timeout=MOMENT)
@@ -165,14 +169,16 @@ class ActorWorker(EpochWorker[ActorEpoch]):
                     self.take_note(epoch, reply.answer.note)
 
     def _count_ready(self, epoch: ActorEpoch) -> int:
-        """Return the number of batches that were made and not delivered."""
+        """Return the number of requested batches that are ready."""
         asked = [reference for reference, _ in epoch.calls]
         return len(ray.wait(asked, num_returns=len(asked), timeout=0)[0]
                    ) if asked else 0
 
     def _wait(self, epoch: ActorEpoch, is_there: Callable[[], bool]) -> None:
-        """Receive answers, of however many actors die, until a condition is
-        true."""
+        """Receive answers until a condition is true.
+
+        Actors that die meanwhile are replaced.
+        """
         while not is_there():
             if self.error is not None:
                 raise self.error
@@ -194,7 +200,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         reply: ActorReply = self._get(epoch.calls[0][0])
         epoch.calls.popleft()
         if reply.answer is None:
-            # The answers to later calls have come back empty, too.
+            # The batch was too large; request it again, with more room.
             assert reply.size, 'the actor has left the epoch'
             self._size = reply.size
             return
@@ -214,12 +220,13 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         self._ask_for_more(epoch)
 
     def _ask_for_more(self, epoch: ActorEpoch) -> None:
-        """Ask for as many batches as there is room for, at least for one."""
+        """Request at least one batch, and as many as there is room for."""
         epoch.num_ready = self._count_ready(epoch)
         room = self.max_bytes if self._size is None else self._size
         free = self.max_bytes - sum(
             other.reserved for other in self.epochs.values())
-        # After a death one at a time, to see which batch it was.
+        # After an actor died, request one batch at a time, to find the batch
+        # at which actors die.
         most = 1 if self._deaths else self.max_batches
         while not epoch.calls or (
                 room <= free and len(epoch.calls) < most):
@@ -228,7 +235,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
             free -= room
 
     def _get(self, reference: object) -> Any:
-        """Wait for an object of the actor."""
+        """Return the object of a reference, once the actor has made it."""
         deadline = time.monotonic() + self.stalled
         while not self.is_cut:
             try:
@@ -259,7 +266,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
             raise self.error from error
 
     def _replace(self, epoch: ActorEpoch, error: ActorLostError) -> None:
-        """Replace a lost actor by another."""
+        """Replace a lost actor by a new one."""
         self.report_anew()
         self._deaths += 1
         place = self.location
@@ -293,13 +300,13 @@ class ActorWorker(EpochWorker[ActorEpoch]):
                 '(timeout): `ray stack` on that node shows where it is')
 
     def retire(self) -> None:
-        """End the actor; epochs that are still read go on with others."""
+        """End the actor; running epochs continue with other actors."""
         self.interrupted = True
         self.close()
 
 
 def _kill_all(handles: list[Any]) -> None:
-    # At exit Ray may be gone, and its actors with it.
+    # At exit Ray, and its actors, may have ended already.
     if ray.is_initialized():
         for actor in handles:
             ray.kill(actor)

@@ -1,4 +1,4 @@
-"""Stages of Fuel, applied to the batches of Ray Data."""
+"""Apply stages of Fuel to the batches of Ray Data."""
 from __future__ import annotations
 
 import functools
@@ -18,10 +18,10 @@ from fuel.streams import DataStream
 from fuel.typing import AxisLabels, StreamLike
 from fuel.utils.sparse import require_plain
 
-# Number of items of an epoch over one batch; the stages see one of them.
+# Number of items in an epoch over one batch; the stages read one of them.
 _NUM_ITEMS = 1 << 32
 
-#: Takes a stream of batches, and returns the last stage above it.
+#: Takes a stream of batches, and returns the last stage downstream of it.
 Pipeline: TypeAlias = Callable[[StreamLike], StreamLike]
 
 
@@ -36,13 +36,13 @@ def map_batches(dataset: Any, pipeline: Pipeline,
     dataset : ray.data.Dataset
         Its columns are the sources of the stream that `pipeline` is given.
     pipeline : callable
-        Takes a stream of batches and returns a stage that reads it, or a
-        stage of stages: ``lambda stream: Cast(ScaleAndShift(stream, 2, 0),
-        'float32')``.  It is called in Ray's workers, for each batch, so
-        what is computed once, such as a mean, belongs outside of it.
+        Takes a stream of batches and returns the last stage of a pipeline
+        that reads the stream: ``lambda stream: Cast(ScaleAndShift(stream, 2,
+        0), 'float32')``.  Ray's workers call it for each batch, so compute
+        values such as a mean outside of it.
     batch_size : int, optional
-        Examples of a batch; the last one of a block may be smaller.
-        Defaults to a block of Ray at a time.
+        Number of examples in a batch; the last batch of a block may be
+        smaller.  Defaults to the size of each block of Ray.
     axis_labels : dict, optional
         Names of the axes of the sources, for the stages that need them.
     **options
@@ -52,20 +52,20 @@ def map_batches(dataset: Any, pipeline: Pipeline,
     Returns
     -------
     ray.data.Dataset
-        With the sources of the pipeline as columns.  It is computed when it
-        is read, as everything of Ray Data is.
+        A data set whose columns are the sources of the pipeline.  It is
+        computed when it is read, like all data sets of Ray Data.
 
     Raises
     ------
     ValueError
-        If the pipeline does not make one batch of each batch on its own.
+        If the pipeline does not make exactly one batch of each batch.
 
     Notes
     -----
-    Stages that draw at random do so by their seed and a checksum of the
+    The random numbers of a stage depend on its seed and on a checksum of the
     batch.  So a batch that Ray computes again, after a node died, has the
-    same values, but so has each epoch: for another draw, map the data set
-    again with another seed.
+    same values.  All epochs have the same values too: for other random
+    numbers, map the data set again with another seed.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def map_batches(dataset: Any, pipeline: Pipeline,
 
 
 class _OneBatch(Dataset):
-    """A data set whose every request has the same answer: one batch."""
+    """A data set that returns the same batch for each request."""
 
     def __init__(self, columns: dict[str, Any],
                  axis_labels: AxisLabels | None) -> None:
@@ -109,8 +109,8 @@ def _stream_of(columns: dict[str, Any],
 
 def _apply(pipeline: Pipeline, axis_labels: AxisLabels | None,
            columns: dict[str, Any]) -> dict[str, Any]:
-    """Apply a pipeline to a batch; return its sources."""
-    # Stages may write into what they are given.
+    """Apply a pipeline to a batch; return the data of each source."""
+    # Pass writable arrays, since stages may write into them.
     stage = pipeline(_stream_of({
         name: column if column.flags.writeable and not column.dtype.hasobject
         else own(column) for name, column in columns.items()}, axis_labels))
@@ -129,7 +129,7 @@ def _draws(stream: StreamLike) -> bool:
 
 
 def _checksum(columns: dict[str, Any]) -> int:
-    """Return a number for the content of a batch."""
+    """Return a checksum of the content of a batch."""
     table = BlockAccessor.batch_to_arrow_block(columns)
     sink = pyarrow.BufferOutputStream()
     with pyarrow.ipc.new_stream(sink, table.schema) as writer:

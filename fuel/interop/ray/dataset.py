@@ -12,18 +12,18 @@ from ray.data.block import BlockAccessor
 from fuel.interop.indexed_dataset import IndexedDataset
 from fuel.typing import AxisLabels, Batch, Sources
 
-# Blocks that a process looks at between two requests.
+# Most blocks that a process keeps between two requests.
 _MOST_BLOCKS = 4
 
 
 class RayDataset(IndexedDataset):
-    """A data set that reads one of Ray Data, in any order.
+    """A data set that reads a data set of Ray Data, in any order.
 
     Parameters
     ----------
     dataset : ray.data.Dataset
-        It is computed once, in its own order, into Ray's object store, which
-        moves to disk what has no room.
+        The data set to read.  It is computed once, in its own order, into
+        Ray's object store, which moves objects to disk if it is full.
     sources, axis_labels
         `sources` and `axis_labels`, for
         :class:`~fuel.datasets.base.Dataset`.
@@ -40,9 +40,9 @@ class RayDataset(IndexedDataset):
 
     Notes
     -----
-    Examples have numbers, so epochs, shuffles, shards and states are those
-    of any other data set.  A state fits in another process if the data set
-    is computed there with the same rows in the same order.
+    Examples have numbers, so epochs, shuffling, shards and states work as for
+    any other data set.  Another process can resume from a state if the data
+    set is computed there with the same rows in the same order.
 
     Examples
     --------
@@ -84,11 +84,11 @@ class RayDataset(IndexedDataset):
         return tuple([part[0] for part in self._read(numpy.array([index]))])
 
     def read_batch(self, indices: NDArray[numpy.intp]) -> Batch:
-        """Return several examples, for each of `sources` an array."""
+        """Return several examples, as an array for each of `sources`."""
         return tuple(self._read(indices))
 
     def _read(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
-        """Return some rows of each source, which are the caller's."""
+        """Return rows of each source, in arrays that the caller owns."""
         places = numpy.searchsorted(self._ends, rows, side='right')
         order = numpy.argsort(places, kind='stable')
         used, starts = numpy.unique(places[order], return_index=True)
@@ -103,7 +103,7 @@ class RayDataset(IndexedDataset):
         return [numpy.concatenate(part)[back] for part in parts]
 
     def _columns(self, number: int) -> dict[str, Any]:
-        """Return a block by column; the last few are kept."""
+        """Return the columns of a block; the blocks used last are kept."""
         columns = self._near.pop(number, None)
         if columns is None:
             block = ray.get(self._blocks[number])
@@ -119,8 +119,8 @@ class RayDataset(IndexedDataset):
 
 
 def _computed_in_order(dataset: Any) -> Any:
-    """Compute a data set; its rows keep the order of the inputs."""
-    # The context that it was made with, not the present one.
+    """Compute a data set, keeping the rows in the order of its inputs."""
+    # The context of the data set, which may differ from the present context.
     options = dataset.context.execution_options
     before, options.preserve_order = options.preserve_order, True
     try:

@@ -1,4 +1,4 @@
-"""Data sets of Fuel as data sets of Ray Data."""
+"""Read data sets of Fuel as data sets of Ray Data."""
 from __future__ import annotations
 
 import functools
@@ -16,28 +16,29 @@ from fuel.datasets.base import Dataset
 from fuel.utils.checks import positive
 from fuel.utils.sparse import require_plain
 
-# Bytes of a read task, so that a few fit into a small object store.
+# Bytes of a read task by default: several fit into a small object store.
 _TASK_BYTES = 16 << 20
 
 
 def to_ray(dataset: Dataset, rows_per_task: int | None = None) -> Any:
-    """Return a data set as one of Ray Data, read in parallel.
+    """Return a data set of Ray Data that reads a data set in parallel.
 
     Parameters
     ----------
     dataset : Dataset
-        With `num_examples`; a split of an `H5PYDataset`, for example.  The
-        file must be there on every node, or at a URL.
+        A data set with `num_examples`, such as a split of an `H5PYDataset`.
+        Its file must exist on every node, or be at a URL.
     rows_per_task : int, optional
-        Least number of examples of a read task.  Defaults to as many
-        as have 16 MiB.  Where rows are stored in chunks of HDF5 or Zarr, or
-        in row groups of Parquet, a task ends with one, so that none is
-        decoded twice.
+        Least number of examples in a read task.  Defaults to the number that
+        has 16 MiB.  If rows are stored in chunks of HDF5 or Zarr, or in row
+        groups of Parquet, a task ends at the end of a chunk, so that no chunk
+        is decoded twice.
 
     Returns
     -------
     ray.data.Dataset
-        A column for each source, in the order of the examples.
+        A data set with a column for each source, whose rows are in the order
+        of the examples.
 
     Raises
     ------
@@ -59,7 +60,7 @@ def to_ray(dataset: Dataset, rows_per_task: int | None = None) -> Any:
 
 
 class _Source(Datasource):  # type: ignore[misc]
-    """Reads runs of the examples of a data set."""
+    """Reads ranges of the examples of a data set."""
 
     def __init__(self, dataset: Dataset, rows_per_task: int | None) -> None:
         super().__init__()
@@ -67,23 +68,23 @@ class _Source(Datasource):  # type: ignore[misc]
         self.num_rows: int = dataset.num_examples
         sample = _block(dataset, 0, min(8, self.num_rows))
         self.schema: pyarrow.Schema = sample.schema
-        # Of a row on average, by the first ones.
+        # Average bytes of a row, estimated from the first rows.
         self.row_bytes = max(1, sample.nbytes // max(1, sample.num_rows))
         self.rows_per_task = rows_per_task or max(
             1, _TASK_BYTES // self.row_bytes)
 
     def get_name(self) -> str:
-        """Return the name that Ray shows."""
+        """Return the name of the data source, which Ray shows."""
         return type(self.dataset).__name__
 
     def estimate_inmemory_data_size(self) -> int:
-        """Return the number of bytes of all examples."""
+        """Return an estimate of the bytes of all examples."""
         size: int = self.row_bytes * self.num_rows
         return size
 
     def get_read_tasks(self, parallelism: int,
                        *arguments: Any, **options: Any) -> list[Any]:
-        """Return the tasks that read all examples, aligned to chunks."""
+        """Return the tasks that read all examples; each ends with a chunk."""
         ends = _ends_of_chunks(self.dataset, self.num_rows)
         tasks, start = [], 0
         while start < self.num_rows:
@@ -100,12 +101,15 @@ class _Source(Datasource):  # type: ignore[misc]
 
 
 def _ends_of_chunks(dataset: Dataset, num_rows: int) -> NDArray[Any]:
-    """Return after which examples a chunk ends; all where there are none."""
+    """Return the numbers of examples after which a chunk ends.
+
+    Without chunks, a task may end after any example.
+    """
     every = numpy.arange(1, num_rows + 1)
     try:
         chunks = dataset.chunk_of_examples()
     except (ValueError, TypeError):
-        # Any order is as fast, or the data set does not say.
+        # The data set has no chunks, or does not know them.
         return every
     return numpy.append(numpy.flatnonzero(numpy.diff(chunks)) + 1, num_rows)
 
@@ -115,7 +119,7 @@ def _read(dataset: Dataset, start: int, stop: int) -> Iterator[Any]:
 
 
 def _block(dataset: Any, start: int, stop: int) -> Any:
-    """Return a run of examples as a block of Ray Data."""
+    """Return a range of examples as a block of Ray Data."""
     handle = dataset.open()
     try:
         data = dataset.get_data(handle, slice(start, stop))

@@ -1,4 +1,4 @@
-"""Arrays over the memory of objects in Ray's store, which may be written."""
+"""Make writable arrays over the memory of objects in Ray's store."""
 from __future__ import annotations
 
 import sys
@@ -13,7 +13,7 @@ from fuel.kernels.memory import address_of
 
 
 class _Memory:
-    """The memory of an object, as one that its reader may write."""
+    """The memory of an object, exported as writable."""
 
     def __init__(self, owner: NDArray[numpy.uint8]) -> None:
         self.owner = owner
@@ -23,34 +23,37 @@ class _Memory:
 
 
 class _Loan(weakref.ref[_Memory]):
-    """Reference to memory that an array looks at."""
+    """Weak reference to memory that an array uses.
+
+    `nbytes`: size of the memory.
+    """
 
     __slots__ = ('nbytes',)
     nbytes: int
 
 
 class ObjectLeases:
-    """Objects of the store, lent to the arrays that look at their memory.
+    """Lends the memory of objects in the store to arrays.
 
-    An object has one reader, so nobody else sees what is written into it.
-    The store keeps it as long as an array looks at it.
+    An object has a single reader, so the reader may write into its memory.
+    The store keeps an object as long as an array uses its memory.
 
-    `limit`: most bytes that may be lent at once.  More than that is
-        copied, so that a consumer that keeps everything does not fill the
-        store.
+    `limit`: most bytes that may be lent at once.  Further objects are copied,
+        so that a consumer that keeps all batches does not fill the store.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.lent = 0
         self._loans: dict[int, _Loan] = {}
-        # Memory is dropped anywhere, in the garbage collector too.
+        # The garbage collector may end a loan at any line, so it only
+        # appends to this queue.
         self._ended: deque[_Loan] = deque()
         self._writable: list[tuple[int, int]] = []
 
     def lend(self, buffers: Sequence[NDArray[numpy.uint8]],
              ) -> list[NDArray[numpy.uint8]]:
-        """Return arrays of the same bytes that belong to the caller."""
+        """Return writable arrays with the bytes of buffers."""
         self._take_back()
         size = sum(buffer.nbytes for buffer in buffers)
         if self.lent + size > self.limit or not all(
@@ -73,14 +76,14 @@ class ObjectLeases:
             del self._loans[id(loan)]
 
     def _is_writable(self, address: int) -> bool:
-        """Return whether the store is mapped for writing at an address."""
+        """Return whether the memory at an address may be written."""
         if not any(start <= address < stop for start, stop in self._writable):
             self._writable = _writable_mappings()
         return any(start <= address < stop for start, stop in self._writable)
 
 
 def _writable_mappings() -> list[tuple[int, int]]:
-    """Return the parts of the address space that may be written."""
+    """Return the writable address ranges of this process, on Linux."""
     if sys.platform != 'linux':
         return []
     mappings = []

@@ -20,18 +20,19 @@ from fuel.typing import StreamLike
 from fuel.utils.checks import not_negative, positive
 from fuel.workers.team import Team
 
-# Resources that have an argument of their own in Ray.
+# Resources for which Ray has an argument of its own.
 _ARGUMENTS = {'CPU': 'num_cpus', 'GPU': 'num_gpus', 'memory': 'memory'}
 
 
 class ActorTeam(Team):
-    """Actors that each make one batch of several.
+    """Actors that make the batches of an epoch in turn.
 
-    `start`: starts one worker.
-    `max_batches`, `max_bytes`: limits of prefetching, of all actors.
+    `start`: function that starts a worker.
+    `max_batches`, `max_bytes`: limits of prefetching, for all actors together.
     """
 
-    # An actor may be another one by then.
+    # The next epoch may have other actors, whose streams are not at the end
+    # of the last epoch.
     continues = False
 
     def __init__(self, actors: Sequence[ActorWorker],
@@ -47,7 +48,7 @@ class ActorTeam(Team):
             actor.max_bytes = max_bytes // len(self.actors)
 
     def resized(self, count: int) -> ActorTeam:
-        """Return a team of `count` workers: as many of these as it needs."""
+        """Return a team of `count` workers, keeping present workers."""
         for actor in self.actors[count:]:
             actor.retire()
         kept = self.actors[:count]
@@ -57,12 +58,12 @@ class ActorTeam(Team):
 
 
 class ActorStage(TeamStage):
-    """A stream whose epochs a team of actors makes, which may be resized."""
+    """A stage whose epochs are made by a team of actors of variable size."""
 
     __slots__ = ()
 
     def get_team(self) -> ActorTeam:
-        """Return as many actors as are wanted, started if there are none."""
+        """Return the team, with the number of actors that is set."""
         team = super().get_team()
         assert isinstance(team, ActorTeam)
         if len(team.actors) != self.stream.num_workers:
@@ -73,38 +74,40 @@ class ActorStage(TeamStage):
 class RayWorkers(WorkerStage):
     """Prefetches batches in actors on the nodes of a Ray cluster.
 
-    What :class:`~fuel.transformers.MultiProcessing` does with processes of
-    one host, on a cluster.  Batches come through Ray's object store, so that
-    those of an actor on the same node are not copied.
+    This stage does on a cluster what
+    :class:`~fuel.transformers.MultiProcessing` does on one host.  Batches are
+    sent through Ray's object store.  Batches of an actor on the node of your
+    program are not copied.
 
     Parameters
     ----------
     data_stream : AbstractDataStream
-        The stream to run in the actors.  It is pickled once, so what it reads
-        must be there on every node, or at a URL.  Functions of your script
-        and lambdas are sent as they are.
+        The stream to run in the actors.  It is pickled once, so the files
+        that it reads must exist on every node, or be at a URL.  Functions of
+        your script and lambdas can be pickled too.
     num_workers : int, optional
-        Number of actors that share the work.  Defaults to 1.  The values stay
-        the same bit for bit, so each stage must be one-to-one, and its draws
-        must not depend on earlier items.
+        Number of actors that share the work.  Defaults to 1.  The values are
+        the same, bit for bit, for any number.  For several actors each stage
+        must be one-to-one, and its random numbers must not depend on earlier
+        items.
     resources : dict, optional
-        Resources that each actor needs: amounts by name, ``'CPU'``,
-        ``'GPU'``, ``'memory'`` in bytes, or a resource of your own.  Defaults
-        to ``{'CPU': 1}``.
+        Resources that each actor needs, by name: ``'CPU'``, ``'GPU'``,
+        ``'memory'`` in bytes, or a resource of your own.  Defaults to
+        ``{'CPU': 1}``.
     max_store : int, optional
         Number of batches that may be prefetched.  Defaults to 100.
     max_bytes : int, optional
-        How many bytes of the object store the batches may take, half of
-        them before and half of them after they are delivered; each actor
-        has one batch, however large it is.  Defaults to
+        Bytes of the object store that batches may take: one half for
+        prefetched batches, the other half for delivered batches.  Each actor
+        may make one batch, even if it is larger.  Defaults to
         ``config.shared_memory_bytes``, 1 GiB.
     timeout : float, optional
         Seconds without a new batch after which an actor counts as stalled.
         Defaults to ``config.stall_timeout``, 600; ``math.inf`` waits as
         long as the actor lives.
     max_restarts : int, optional
-        How many actors may die one after another, in one place of the team,
-        without a new batch.  Defaults to 3.
+        How often in a row an actor may be replaced without a new batch.
+        Defaults to 3.
     produces_examples, iteration_scheme, axis_labels
         Arguments of :class:`~fuel.transformers.Transformer`.
 
@@ -118,26 +121,27 @@ class RayWorkers(WorkerStage):
     ValueError
         If several actors cannot share the stream, or an amount is negative.
     fuel.exceptions.WorkerError
-        By the epoch iterator, if actors die again and again, or one stalls,
-        or does not get its resources.  What the pipeline itself raises is
-        raised here too, with the actor's traceback.
+        By the epoch iterator, if actors die repeatedly, or an actor stalls or
+        does not get its resources.  An error of the pipeline itself is raised
+        here too, with the actor's traceback.
 
     Notes
     -----
     The actors start with the first epoch iterator, on the cluster that
-    :func:`ray.init` connected to, and end with :meth:`close`, with the
+    :func:`ray.init` connected to.  They end with :meth:`close`, with the
     stream, or with this process.  They are spread over the nodes.
 
-    An actor that dies, with its node or without, is replaced by another one,
-    which goes on after the last batch that came; nothing is lost or repeated.
+    If an actor or its node dies, a new actor continues after the last batch
+    that was received.  No batch is lost or repeated.
 
     Order, values and states are those of the wrapped stream, for any number
     of workers.  Arrays are writable and belong to the caller; on systems
-    other than Linux they are copied for that.
+    other than Linux they are copies.
 
-    The global generators, `numpy.random` and `random`, are in the first
-    actor those of this process, as it was then; each other actor, also one
-    that takes the place of another, has its own, which follow from these.
+    In the first actor, the global random generators `numpy.random` and
+    `random` have the state that they have in this process when the actors
+    start.  Each other actor, also one that replaces a dead actor, has
+    generators of its own, whose states are derived from these.
 
     Examples
     --------
@@ -169,7 +173,7 @@ class RayWorkers(WorkerStage):
 
     @property
     def runs_in(self) -> str:
-        """The actors (str)."""
+        """Text that says where the stage runs: number of actors (str)."""
         return ('1 Ray actor' if self.num_workers == 1
                 else f'{self.num_workers} Ray actors')
 
@@ -189,10 +193,10 @@ class RayWorkers(WorkerStage):
         return team.actors if isinstance(team, ActorTeam) else []
 
     def scale(self, num_workers: int) -> None:
-        """Share the epochs that follow between another number of actors.
+        """Set the number of actors that share the following epochs.
 
-        Actors are kept, started and ended as necessary when the next epoch
-        begins.  An epoch that is read then goes on with the actors that stay.
+        Actors are started or ended when the next epoch begins.  An epoch that
+        is still being read continues with the actors that stay.
 
         Parameters
         ----------
@@ -210,7 +214,7 @@ class RayWorkers(WorkerStage):
 
     def _start_team(self) -> ActorTeam:
         options = _options(self.resources)
-        # Ray starts or finds its cluster here, if nobody has before.
+        # This call starts Ray or connects to a cluster, if necessary.
         pickled = ray.put(cloudpickle.dumps(self.data_stream))
         actor: Any = ray.remote(PipelineActor).options(**options)
         generators = self._generators
@@ -226,7 +230,7 @@ class RayWorkers(WorkerStage):
 
 
 def _checked(resources: Mapping[str, float]) -> dict[str, float]:
-    """Return amounts of resources; refuse any that is not a number."""
+    """Return resources; raise ValueError if an amount is not a number."""
     for name, amount in resources.items():
         if (not isinstance(amount, (int, float)) or isinstance(amount, bool)
                 or not 0 <= amount < math.inf):

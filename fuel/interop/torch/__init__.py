@@ -1,4 +1,4 @@
-"""Fuel streams and data sets in PyTorch, and PyTorch's in Fuel."""
+"""Use Fuel's streams and data sets in PyTorch, and PyTorch's in Fuel."""
 from fuel.utils.extras import from_extra
 
 with from_extra('torch', 'torch'):

@@ -1,7 +1,7 @@
-"""Find out which library reads a stream, and refuse what would be wrong.
+"""Find the library that reads a stream, and refuse uses that would be wrong.
 
-A loader does not show itself to its data set, but it calls it: it is one of
-those whose methods are running.
+A data set gets no reference to its loader. But the loader calls the data set,
+so a method of the loader is on the call stack.
 """
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _FITTING = tuple(f'{package}.loops.fit_loop._FitLoop'
                  for package in _LIGHTNING)
 _EVALUATING = tuple(f'{package}.loops.evaluation_loop._EvaluationLoop'
                     for package in _LIGHTNING)
-#: The classes that are looked for by name, by library and the release in
-#: which they are. A test of each library holds that they are there.
+#: Names of the classes that are searched for, by library and release. Tests
+#: check that each library has them.
 CLASSES = {
     'torch 2.13': (_FETCHER, _LOADER),
     'torchdata 0.11': (_STATEFUL,),
@@ -60,16 +60,16 @@ CLASSES = {
 
 
 def find_caller(*names: str, method: str | None = None) -> Any:
-    """Return the object whose method is running, None if there is none.
+    """Return the innermost object of some classes whose method is running.
 
-    A worker that was forked finds those of its parent too.
+    The result is None if there is none.  A forked worker finds objects on its
+    parent's call stack too.
 
     Parameters
     ----------
     *names : str
-        Full names of classes.  Its class is one of them, or derives from
-        one; the innermost such object is found.  So nothing needs to be
-        imported.
+        Full names of the classes.  Objects of derived classes are found too.
+        Names are given, so that the classes need not be imported.
     method : str, optional
         The name of the method.  Defaults to any.
     """
@@ -81,14 +81,14 @@ def find_caller(*names: str, method: str | None = None) -> Any:
 
 
 def _values_of(name: str, function: str | None = None) -> Iterator[Any]:
-    """Yield the values of a variable in the functions that are running.
+    """Yield the values of a variable in the functions on the call stack.
 
-    `function`: the name of the function. Defaults to any.
+    `function`: name of the functions. Defaults to None: all functions.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        # Before Python 3.13 a frame keeps the objects that it was asked for,
-        # such as a batch, so that others are left alone.
+        # Read no other variables: before Python 3.13 a frame keeps the
+        # values of variables that were read, such as a batch.
         if name in frame.f_code.co_varnames and (
                 function in (None, frame.f_code.co_name)):
             yield frame.f_locals.get(name)
@@ -96,9 +96,11 @@ def _values_of(name: str, function: str | None = None) -> Iterator[Any]:
 
 
 def is_len_of_loader() -> bool:
-    """Return whether the length of a data set is asked for by ``len()`` of a
-    loader of PyTorch's own, which takes it for the number of its batches."""
-    # The caller of len(), which called the __len__ that asks here.
+    """Return whether ``len()`` of PyTorch's own loader calls ``__len__``.
+
+    Such a loader takes the length of its data set for the number of batches.
+    """
+    # The frame that called len(): it called __len__, which called this.
     frame = sys._getframe(2)
     return frame.f_code.co_name == '__len__' and isinstance(
         frame.f_locals.get('self'), DataLoader)
@@ -134,13 +136,12 @@ def refuse_keras() -> None:
 
 
 def counts_passes() -> bool:
-    """Return whether Accelerate's own pass counter sets the epoch, and not its
-    user."""
+    """Return whether Accelerate sets the epoch, by its own counter."""
     return find_caller(_SHARD, _DISPATCHER, method='__iter__') is not None
 
 
 def refuse_to_share_again() -> None:
-    """Raise ValueError if Accelerate would share a rank's part again."""
+    """Raise ValueError if Accelerate would divide a rank's part again."""
     dispatcher = find_caller(_DISPATCHER)
     shard = find_caller(*_SHARDS_OF_DATASETS)
     count = (shard.num_processes if shard is not None else 1
@@ -157,9 +158,9 @@ def refuse_to_share_again() -> None:
 
 def refuse_wrong_position(data: object, rank: RankShare, is_named: bool,
                           is_resumed: bool) -> None:
-    """Raise ValueError if a trainer would go on somewhere else.
+    """Raise ValueError if a trainer would resume at a wrong position.
 
-    The arguments are those of the functions that it calls.
+    The arguments are those of the functions that this function calls.
     """
     refuse_keras()
     refuse_to_skip(rank.stream, is_named, is_resumed)
@@ -169,12 +170,14 @@ def refuse_wrong_position(data: object, rank: RankShare, is_named: bool,
 
 def refuse_to_skip(stream: StreamLike, is_named: bool,
                    is_resumed: bool) -> None:
-    """Raise ValueError if batches are skipped of a wrong epoch, or twice.
+    """Raise ValueError if Accelerate would skip the wrong batches.
+
+    They are wrong if they are of another epoch, or if a loaded state has
+    skipped them already.
 
     `stream`: the stream that is read.
-    `is_named`: whether somebody has said which epoch it is.
-    `is_resumed`: whether a state was loaded, after whose batches the epoch
-        goes on.
+    `is_named`: whether the number of the epoch was set.
+    `is_resumed`: whether the epoch resumes from a state.
     """
     loader = find_caller(_SKIPPING, _SHARD, _DISPATCHER)
     if loader is None or not loader.skip_batches:
@@ -208,11 +211,11 @@ def refuse_other_ranks(data: object, rank: RankShare,
                        is_resumed: bool) -> None:
     """Raise ValueError if a Trainer resumes on another number of ranks.
 
-    A Trainer skips as many batches as a rank has made steps, and other ranks
-    have other batches.
+    A Trainer skips one batch for each step that a rank has made. With another
+    number of ranks, a rank has other batches.
 
     `data`: the data set of a loader.
-    `rank`: the rank's share.
+    `rank`: the share of this rank.
     `is_resumed`: whether a state was loaded, which fits any number of ranks.
     """
     trainer = find_caller(_TRAINER)
@@ -235,8 +238,10 @@ def refuse_other_ranks(data: object, rank: RankShare,
 
 
 def _saved_ranks() -> int:
-    """Return the number of ranks that saved the Trainer's checkpoint that is
-    resumed, 0 if it is not known."""
+    """Return the number of ranks that saved the checkpoint being resumed.
+
+    The checkpoint is one of a Trainer; the result is 0 if it is not known.
+    """
     for folder in _values_of('resume_from_checkpoint'):
         if isinstance(folder, (str, os.PathLike)):
             return len(glob.glob(os.path.join(
@@ -245,7 +250,7 @@ def _saved_ranks() -> int:
 
 
 def _is_consistent(trainer: Any, stream: StreamLike) -> bool:
-    """Return whether a Trainer's steps and epochs fit the length of one."""
+    """Return whether a Trainer's steps and epochs fit the stream's length."""
     length = length_of(stream)
     if not length:
         return True
@@ -256,8 +261,10 @@ def _is_consistent(trainer: Any, stream: StreamLike) -> bool:
 
 
 def warn_of_repeated_examples(count: int) -> None:
-    """Warn if Accelerate repeats some of `count` examples to make the ranks
-    even."""
+    """Warn if Accelerate repeats examples to give all ranks as many.
+
+    `count`: number of examples of the data set.
+    """
     shard = find_caller(_SAMPLER_SHARD, _DISPATCHER)
     if shard is None:
         return
@@ -279,14 +286,17 @@ def warn_of_repeated_examples(count: int) -> None:
 
 def refuse_to_restart(stream: StreamLike, is_known: bool,
                       is_resumed: bool) -> None:
-    """Raise ValueError if Lightning goes on with another epoch than its own.
+    """Raise ValueError if Lightning would resume at wrong data.
 
-    A `DataLoader` of PyTorch has no state, so Lightning resumes the number
-    of the batch, and no data; between two epochs it restores no state, and
-    takes one after the last batch for that of a whole epoch.
+    A `DataLoader` of PyTorch has no state, so Lightning restores the number
+    of the batch, but not the position in the data. Between two epochs it
+    restores no state of a loader. It takes a state after the last batch of an
+    epoch for a state after the epoch.
 
     `stream`: the stream that is read.
-    `is_known`: whether an epoch has begun, or somebody has said which it is.
+    `is_known`: whether an epoch has begun, or the number of the epoch was
+        set.
+    `is_resumed`: whether the epoch resumes from a state.
     """
     loop = find_fit_loop()
     if loop is None:
@@ -318,7 +328,7 @@ def refuse_to_restart(stream: StreamLike, is_known: bool,
 def find_fit_loop() -> Any:
     """Return the loop of Lightning that reads a loader to train, or None.
 
-    A step or a hook may read another loader by itself.
+    The result is None if a step or a hook reads another loader itself.
     """
     loop = find_caller(*_FITTING)
     is_for_it = loop is not None and find_caller(*_READING) is not None and (
@@ -327,19 +337,19 @@ def find_fit_loop() -> Any:
 
 
 def is_stateful() -> bool:
-    """Return whether a loader reads that saves the states of workers."""
+    """Return whether a `StatefulDataLoader`, which saves states, reads."""
     return find_caller(_STATEFUL) is not None
 
 
 def reads_ahead() -> bool:
-    """Return whether a trainer holds batches back that it has read."""
+    """Return whether a trainer reads batches before the program uses them."""
     fetcher = find_caller(*_PREFETCHING)
     return find_caller(_SHARD, _DISPATCHER) is not None or (
         fetcher is not None and fetcher.length is None)
 
 
 def refuse_state_ahead(stream: StreamLike) -> None:
-    """Raise ValueError if Lightning saves the state of a batch too many."""
+    """Raise ValueError if Lightning saves a state that is a batch ahead."""
     if find_caller(*_COMBINED) is None:
         return
     if length_of(stream) is None:

@@ -23,9 +23,9 @@ class TorchDataset(ExamplesDataset):
     ----------
     dataset : torch.utils.data.Dataset
         Any object with ``__len__`` and ``__getitem__``.  Its
-        ``__getitems__`` is used for batches, if it has one.
+        ``__getitems__`` reads batches, if it has this method.
     names : tuple of str, optional
-        The names of the parts of an example, the sources.  Defaults to the
+        Names of the sources, one for each part of an example.  Defaults to the
         keys of an example that is a dict, to ``('features', 'targets')`` for
         a pair and to ``('data',)`` for a single part.
     sources, axis_labels
@@ -43,18 +43,19 @@ class TorchDataset(ExamplesDataset):
     TypeError
         If the data set has no length or takes no indices.
     ValueError
-        If it is empty and `names` is not given, or an example has other
-        parts.
+        If the data set is empty and `names` is not given, or an example has
+        other parts than the first.
 
     Notes
     -----
-    Tensors, pictures and numbers become arrays, those of one batch and one
-    shape a single array; what has several shapes, and strings, becomes a
-    list.  Tensors of bfloat16 become float32.  All of them are the caller's
-    own.  A `TensorDataset` is read at the speed of arrays in memory.
+    Tensors, pictures and numbers become arrays.  In a batch, arrays of one
+    shape become a single array; arrays of several shapes, and strings, become
+    a list.  Tensors of bfloat16 become float32.  The arrays are copies, which
+    the caller owns.  A `TensorDataset` is read at the speed of arrays in
+    memory.
 
-    A saved state holds positions only.  A data set that draws random numbers
-    in ``__getitem__`` is resumed with others.
+    A saved state holds only positions.  If a data set draws random numbers in
+    ``__getitem__``, they are others after resuming.
 
     Examples
     --------
@@ -85,7 +86,7 @@ class TorchDataset(ExamplesDataset):
         self._use_sources()
 
     def _use_sources(self) -> None:
-        """View the tensors of a `TensorDataset` as arrays."""
+        """Keep arrays over the tensors of a `TensorDataset`, by source."""
         self._columns: list[Any] | None = None
         tensors = (self.dataset.tensors
                    if type(self.dataset) is TensorDataset else ())
@@ -122,14 +123,14 @@ class TorchDataset(ExamplesDataset):
                       for column in self._columns])
 
     def as_array(self, value: object) -> Any:
-        """Return a part of an example as an array of its own."""
+        """Return a part of an example as an array that the caller owns."""
         if isinstance(value, torch.Tensor):
             return numpy.array(tensor_as_array(value))
         return super().as_array(value)
 
 
 def tensor_as_array(tensor: torch.Tensor) -> numpy.ndarray[Any, Any]:
-    """Return a tensor as an array, over the same memory if possible.
+    """Return a tensor as an array, which shares its memory if possible.
 
     Tensors of bfloat16, which NumPy does not have, become float32.
     """

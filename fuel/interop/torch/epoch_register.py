@@ -1,8 +1,8 @@
 """Number the epochs of a stream that the workers of data loaders read.
 
-A fresh worker process cannot know how many epochs there were before it, and
-workers of one loader must read the same epoch. So they agree through a file:
-the worker that comes first begins the next epoch and records where it starts.
+A new worker process does not know how many epochs were read before it, and all
+workers of a loader must read the same epoch. So they share a file: the first
+worker begins the next epoch, and records in the file where the epoch starts.
 """
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from fuel.utils.lockfile import LockFile
 from fuel.utils.atomic_files import scratch_folder
 from fuel.workers.batch_maker import open_epoch
 
-# Seconds to wait for another worker that begins the epoch.
+# Most seconds to wait while another worker begins the epoch.
 _BEGIN_SECONDS = 600
 _POLL_SECONDS = 0.005
-# Number of remembered epochs; several loaders may read at once.
+# Number of epochs in the record; several loaders may read at the same time.
 _MOST_EPOCHS = 16
 
 
 class Session(NamedTuple):
-    """Identity of one pass of a loader, which its workers share.
+    """Identifies a pass of a loader; all workers of the pass have the same.
 
-    `seed`: drawn by the loader for its workers.
-    `number`: number of epochs that these processes have begun before.
+    `seed`: number that the loader draws for its workers.
+    `number`: number of epochs that these workers began before this pass.
     """
 
     seed: int
@@ -39,7 +39,7 @@ class Session(NamedTuple):
 
 
 class EpochRegister:
-    """The epochs that were begun, in a file that several processes share."""
+    """The record of begun epochs, in a file that several processes share."""
 
     def __init__(self, record: dict[str, Any] | None = None) -> None:
         self._stack = ExitStack()
@@ -51,7 +51,7 @@ class EpochRegister:
 
     @classmethod
     def at(cls, folder: str) -> EpochRegister:
-        """Return the register in a folder that another process made."""
+        """Return a register that uses the folder of another process."""
         register = cls.__new__(cls)
         register.folder = folder
         return register
@@ -77,13 +77,13 @@ class EpochRegister:
             _BEGIN_SECONDS, _POLL_SECONDS)
 
     def load(self, state: State) -> None:
-        """Let the next epoch start from a state."""
+        """Make the next epoch start from a state."""
         with self._locked():
             self._write({**self.read(), 'pending': state, 'number': None,
                          'origin': None})
 
     def has_begun(self, session: Session, worker: int) -> bool:
-        """Return whether another worker has begun the epoch of a session."""
+        """Return whether another worker of a session has begun its epoch."""
         return _find(self.read()['epochs'], session, worker) is not None
 
     def is_named(self) -> bool:
@@ -91,26 +91,25 @@ class EpochRegister:
         return self.read()['origin'] is not None
 
     def is_resumed(self) -> bool:
-        """Return whether the next iteration goes on from a state."""
+        """Return whether the next iteration resumes from a state."""
         record = self.read()
         return record['pending'] is not None and record['number'] is None
 
     def next_start(self) -> State | None:
-        """Return the state that the next epoch starts from, if one was
-        given."""
+        """Return the state that was set as the start of the next epoch."""
         start: State | None = self.read()['pending']
         return start
 
     def set_epoch(self, stream: StreamLike, number: int) -> None:
-        """Let the next epoch be the one with this number.
+        """Make the next epoch the epoch with this number, counted from 0.
 
-        They are counted from 0.  After a state was loaded, the first number
-        is that of the epoch which goes on.
+        The first number that is set after a state was loaded is the number of
+        the epoch that resumes from the state.
         """
         with self._locked():
             record = self.read()
             if number < (record['number'] or 0) and counts_passes():
-                # It does not count those that were left before their end.
+                # Accelerate does not count epochs left before their end.
                 return
             if record['number'] is None:
                 record['number'] = number
@@ -127,7 +126,7 @@ class EpochRegister:
 
     def _start_of(self, stream: Any, record: dict[str, Any],
                   number: int) -> State:
-        """Return the state that an epoch starts from, and load it."""
+        """Load the state from which an epoch starts, and return the state."""
         first, after = record['number'], False
         state = record['pending']
         if number < first:
@@ -136,7 +135,8 @@ class EpochRegister:
             state, after = record['epochs'][-1]['state'], True
         iterator = _open(stream, state, after)
         for _ in range(number - first):
-            # Random numbers of an epoch may depend on all of the one before.
+            # Read the whole epoch: the random numbers of the next epoch may
+            # depend on it.
             skip_items(iterator, None)
             iterator = _open(stream)
         state = iterator.state_dict()
@@ -145,7 +145,7 @@ class EpochRegister:
 
     @property
     def last(self) -> dict[str, Any] | None:
-        """The epoch that was begun last, if workers began any."""
+        """The record of the epoch that was begun last, or None (dict)."""
         epochs: list[dict[str, Any]] = self.read()['epochs']
         return epochs[-1] if epochs else None
 
@@ -153,27 +153,31 @@ class EpochRegister:
                    reads_ahead: bool = False) -> EpochIterator[Any]:
         """Begin the next epoch in the process of the loader.
 
-        `reads_ahead`: whether its state is wanted for an item before.
+        `reads_ahead`: whether the reader is ahead of the program, so that
+            states before the last item may be requested.
         """
         with self._locked():
             record = self.read()
             if not (record['epochs'] or reads_ahead):
-                # The stream itself knows.
+                # The stream itself holds the position.
                 self._write({**record, 'pending': None, **_counted(record)})
                 return _open(stream)
             return self._begin(stream, record, None, None)
 
     def begin_session(self, stream: StreamLike, session: Session
                       ) -> tuple[EpochIterator[Any], State]:
-        """Begin an epoch for workers that are to be started; return an
-        iterator over all of it, and where it starts."""
+        """Begin an epoch before its workers start.
+
+        Returns: an iterator over the whole epoch, and the state from which
+            the epoch starts.
+        """
         with self._locked():
             iterator = self._begin(stream, self.read(), session, None)
         return iterator, iterator.state_dict()
 
     def begin_share(self, stream: StreamLike, session: Session, worker: int
                     ) -> EpochIterator[Any]:
-        """Begin an epoch, or join the other workers of a session."""
+        """Begin the epoch of a session, or join workers that have begun it."""
         with self._locked():
             record = self.read()
             epoch = _find(record['epochs'], session, worker)
@@ -185,9 +189,10 @@ class EpochRegister:
 
     def resume_share(self, stream: StreamLike, session: Session, worker: int,
                      state: State) -> EpochIterator[Any]:
-        """Go on with a worker's part of an epoch where it was saved.
+        """Resume a worker's part of an epoch from a saved state.
 
-        If that was its end, the iterator returned is of the epoch after.
+        If the state was saved at the end of the epoch, the iterator is that of
+        the next epoch.
         """
         iterator = _open(stream, state)
         with self._locked():
@@ -204,7 +209,7 @@ class EpochRegister:
     def _begin(self, stream: StreamLike, record: dict[str, Any],
                session: Session | None, worker: int | None
                ) -> EpochIterator[Any]:
-        """Begin the epoch that follows, and record where it starts."""
+        """Begin the next epoch, and record the state from which it starts."""
         state, after = record['pending'], False
         if state is None and record['epochs']:
             state, after = record['epochs'][-1]['state'], True
@@ -229,16 +234,18 @@ def _entry(session: Session | None, worker: int | None,
 
 
 def _counted(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the changes of a record when the next epoch begins."""
+    """Return the fields of a record that change when an epoch begins."""
     number = record['number']
-    # An epoch before the first number is not gone back to.
+    # If no epoch was numbered before, there is no earlier epoch to return to.
     return {'number': None if number is None else number + 1,
             'origin': record['origin'] or {'number': number, 'state': None}}
 
 
 def _state_or_none(stream: Any, pending: State | None) -> State | None:
-    """Return the state that the next epoch starts from; None if it cannot be
-    saved."""
+    """Return the state from which the next epoch starts.
+
+    The result is None if the stream cannot save its position.
+    """
     if pending is not None:
         return pending
     with suppress(TypeError):
@@ -248,7 +255,11 @@ def _state_or_none(stream: Any, pending: State | None) -> State | None:
 
 
 def _before(record: dict[str, Any], number: int) -> tuple[int, State]:
-    """Return an epoch at or before a number, and where it starts."""
+    """Return the number and the first state of an epoch to start from.
+
+    It is the epoch with the given number if the record has it, otherwise the
+    first epoch whose number is known.
+    """
     for known in [*reversed(record['epochs']), record['origin']]:
         if known['state'] is not None and known['number'] == number:
             return number, known['state']
@@ -264,10 +275,11 @@ def _before(record: dict[str, Any], number: int) -> tuple[int, State]:
 
 def _leave_empty(stream: StreamLike, record: dict[str, Any],
                  number: int) -> None:
-    """Give the number of an ended epoch to the next one.
+    """Give the number of an epoch without remaining batches to the next epoch.
 
-    Trainers do not count a pass without a batch: the rest of an epoch whose
-    last batch was used.  They would begin it again and again.
+    After resuming at the end of an epoch, the pass over its rest has no
+    batches.  Trainers do not count such a pass, and would repeat it without
+    end.
     """
     epochs = record['epochs']
     last = epochs[-1] if epochs else record['origin']
@@ -282,10 +294,11 @@ def _leave_empty(stream: StreamLike, record: dict[str, Any],
 
 def _find(epochs: list[dict[str, Any]], session: Session,
           worker: int) -> dict[str, Any] | None:
-    """Return the epoch that other workers of a session have begun.
+    """Return the epoch that other workers of a session have begun, or None.
 
-    Loaders may have equal seeds, one after the other: an epoch that this
-    worker has read, or whose worker has ended, was that of another loader.
+    Two loaders may have the same seed, one after the other. So an epoch that
+    this worker has read, or whose first worker has ended, belongs to another
+    loader.
     """
     return next((
         epoch for epoch in reversed(epochs)
@@ -294,7 +307,7 @@ def _find(epochs: list[dict[str, Any]], session: Session,
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process runs; True where that cannot be known."""
+    """Return whether a process runs; True if that cannot be known."""
     if os.name == 'nt':
         return True
     try:
@@ -313,15 +326,15 @@ def _remove(stack: ExitStack, owner: int) -> None:
 
 
 def skip_items(iterator: Any, count: int | None) -> None:
-    """Leave out items of an epoch, without making them if possible.
+    """Skip items of an epoch, without making them if possible.
 
-    `count`: None for all of them, and the end.
+    `count`: number of items; None for all items and the end.
 
-    Raises: ValueError if there are not so many.
+    Raises: ValueError if fewer items are left.
     """
     left = _count_left(iterator)
     if left is None:
-        # It does not make one of one, or has no length.
+        # The stream is not one-to-one, or its length is not known.
         taken = sum(1 for _ in islice(iterator, count))
         if count is not None and taken < count:
             raise _beyond(count, taken)
@@ -344,7 +357,7 @@ def _count_left(iterator: Any) -> int | None:
 
 
 def items_left(iterator: Any) -> int | None:
-    """Return the number of items left in an epoch, None if unknown."""
+    """Return the number of items left in an epoch; None if unknown."""
     try:
         return len(iterator)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Count the examples of an epoch, of all ranks."""
+"""Count the examples that all ranks read in an epoch."""
 from __future__ import annotations
 
 from fuel.epochs.readers import known_length
@@ -13,10 +13,10 @@ from fuel.typing import StreamLike
 
 
 def count_examples(stream: StreamLike) -> int | None:
-    """Return the number of examples in an epoch of all ranks, None if unknown.
+    """Return the number of examples in an epoch of all ranks; None if unknown.
 
-    Those that ranks repeat do not count, nor is anything missing that ranks
-    leave out.
+    Examples that ranks repeat count once. Examples that ranks leave out count
+    too.
     """
     stage = stage_of(stream)
     if stage.dataset is not None:
@@ -42,8 +42,10 @@ def count_examples(stream: StreamLike) -> int | None:
 
 
 def _count_chosen(stage: Stage) -> int | None:
-    """Return the number of examples that a scheme chooses, or of a data
-    set."""
+    """Return the number of examples that a stage's scheme chooses.
+
+    Without a scheme, it is the number of the data set's examples.
+    """
     scheme = stage.scheme
     if isinstance(scheme, ShardedScheme):
         scheme = scheme.scheme

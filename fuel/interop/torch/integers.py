@@ -1,4 +1,4 @@
-"""Give targets that are integers as int64, which losses of PyTorch take."""
+"""Convert integer targets to int64, which losses of PyTorch require."""
 from __future__ import annotations
 
 from collections.abc import Collection
@@ -15,7 +15,7 @@ INT64, AS_STORED = 'int64', 'as stored'
 
 
 def checked_targets(targets: str) -> str:
-    """Return the argument `targets`; refuse another."""
+    """Return the argument `targets`; raise ValueError if it is not valid."""
     if targets not in (INT64, AS_STORED):
         raise ValueError(
             f'targets must be {INT64!r}, the type that losses of PyTorch '
@@ -24,22 +24,24 @@ def checked_targets(targets: str) -> str:
 
 
 def is_narrow(dtype: numpy.dtype[Any]) -> bool:
-    """Return whether a type is one of integers that int64 holds, and another.
+    """Return whether a type is an integer type smaller than 64 bits.
 
-    Truth values are not integers here.
+    Truth values do not count as integers.
     """
     return dtype.kind in 'iu' and dtype.itemsize < 8
 
 
 def num_axes(stream: StreamLike) -> int:
-    """Return the number of axes of data whose examples are single numbers."""
+    """Return the number of axes of a source with one number an example."""
     return 0 if stream.produces_examples else 1
 
 
 def as_int64(data: Batch, axes: int, chosen: Collection[bool]) -> Batch:
-    """Return data whose integers, one an example, are int64.
+    """Return data with integer targets converted to int64.
 
-    `axes`: see :func:`num_axes`.
+    A source is converted if its data are one integer an example.
+
+    `axes`: the number of axes of such data; see :func:`num_axes`.
     `chosen`: for each source, whether it becomes a tensor.
     """
     return tuple([
@@ -51,7 +53,7 @@ def as_int64(data: Batch, axes: int, chosen: Collection[bool]) -> Batch:
 
 def request_int64(iterator: object, stream: StreamLike,
                   chosen: Collection[str] | None = None) -> None:
-    """Ask an epoch to read integers, one an example, as int64.
+    """Request that an epoch reads integer targets as int64.
 
     `chosen`: the sources that become tensors. Default: all.
     """

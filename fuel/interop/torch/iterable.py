@@ -18,54 +18,55 @@ def as_iterable(stream: StreamLike, as_dict: Naming = False,
                 targets: str = INT64) -> StreamIterable:
     """Return a stream of Fuel as an iterable-style data set of PyTorch.
 
-    Give it to a `DataLoader` with ``batch_size=None``, as the stream makes
-    the batches.  Whatever `num_workers` is, the batches and their order are
-    those of the stream, in every epoch.  :class:`~fuel.interop.torch.Loader`
-    is such a loader, which knows its position and the number of examples
-    too; this is for programs that make the loader themselves.
+    Pass it to a `DataLoader` with ``batch_size=None``, since the stream makes
+    the batches.  For any `num_workers`, the batches and their order are those
+    of the stream, in every epoch.  Use this function if the program makes
+    the loader itself.  Otherwise use :class:`~fuel.interop.torch.Loader`,
+    which also knows its position and the number of examples.
 
     Parameters
     ----------
     stream : AbstractDataStream
-        For several workers each of its batches must be made by itself: a
-        stage that keeps something from one batch to the next cannot be
-        shared.
+        The stream to read.  For several workers, each batch must be made
+        independently of the others: workers cannot share a stage that keeps
+        data from one batch to the next.
     as_dict : bool or 'nested', optional
         Whether to return a dict from source names to data instead of a
         tuple; ``'nested'``: a dict of dicts, by the parts of the names
         between slashes.  Defaults to False.
     which_sources : tuple of str, optional
-        The sources to make tensors of; others stay as they are, such as
-        names of files.  Defaults to all.
+        The sources that become tensors; other sources, such as names of
+        files, stay as they are.  Defaults to all.
     shard : tuple of int or 'auto', optional
         Rank and number of ranks that share the stream.  Defaults to
-        ``'auto'``: those of `torch.distributed` if it is initialised, else
-        those that torchrun or another launcher has set; where nobody knows
-        them yet, they are found when an iteration begins.  None: every
-        process reads all of it.  A stream that is sharded already stays as
-        it is.
+        ``'auto'``: the rank in `torch.distributed` if it is initialised,
+        otherwise the rank that torchrun or another launcher has set.  If the
+        rank is not known yet, it is found when an iteration begins.  None:
+        every process reads the whole stream.  A stream that is sharded
+        already stays as it is.
     by : {'batch', 'example'}, optional
         Whether a rank takes every n-th batch, the default, or its part of
         each.
     uneven : {'uneven', 'drop', 'pad'}, optional
         What happens to batches that cannot be shared evenly; see
         :meth:`~fuel.streams.AbstractDataStream.shard`.  Defaults to None:
-        that is an error, since ranks that make unequal numbers of steps wait
-        for each other.
+        such batches are an error, since a rank with more batches than the
+        others would wait for them.
     joins_batches : bool, optional
-        Whether a `DataLoader` may make larger batches of those of the
-        stream, by a `collate_fn` that joins them.  Defaults to False: that is
-        an error, since other ones make batches of batches.
+        Whether a `DataLoader` may join the batches of the stream into larger
+        batches, by its `collate_fn`.  Defaults to False: a `DataLoader` that
+        collates is an error, since most collate functions make batches of
+        batches.
     targets : {'int64', 'as stored'}, optional
-        The type of integers that are one number an example; see
+        The type of sources with one integer an example; see
         :func:`~fuel.interop.torch.to_torch`.  Defaults to ``'int64'``.
 
     Returns
     -------
     StreamIterable
-        Its length is the number of items of an epoch, so of batches if the
-        stream makes batches, not the number of examples.  A program that
-        asks for it as for the examples of a data set is warned.
+        A data set whose length is the number of items in an epoch: the number
+        of batches if the stream makes batches, not the number of examples.  A
+        warning is given if a program may take it for the number of examples.
 
     Raises
     ------

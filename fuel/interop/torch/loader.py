@@ -1,4 +1,4 @@
-"""A loader of PyTorch whose lengths and states are those of a stream."""
+"""A `DataLoader` of PyTorch with the lengths and states of a stream."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,8 +22,8 @@ from fuel.typing import Naming, State, StreamLike
 _BY_SAMPLER = (
     'an iteration scheme; or give fuel.interop.torch.as_map(dataset) to a '
     "DataLoader of PyTorch's own")
-# Arguments of a DataLoader that choose and batch examples: what libraries
-# pass that make a loader anew, and what to write instead.
+# Arguments of a DataLoader that choose and batch examples. For each, the value
+# that libraries pass when they copy a loader, and what to write instead.
 _OF_STREAM = {
     'batch_size': (None, 'DataStream(dataset, batch_size=...)'),
     'shuffle': (False, 'DataStream(dataset, shuffle=True, ...)'),
@@ -44,11 +44,13 @@ class Loader(torch.utils.data.DataLoader[Any]):
     Parameters
     ----------
     stream : AbstractDataStream or StreamIterable
-        A stream of examples gives examples.
+        The stream to read.  If it is a stream of examples, the loader returns
+        examples.
     num_workers : int, optional
-        Processes that make batches.  Defaults to 0: none.
+        Number of processes that make batches.  Defaults to 0: this process
+        makes them.
     pin_memory, persistent_workers : bool, optional
-        As those of `DataLoader`.  Default to False.
+        As for `DataLoader`.  Default to False.
     prefetch_factor : int, optional
         Number of batches that each worker prefetches.  Defaults to 2.
     collate_fn : callable, optional
@@ -60,41 +62,42 @@ class Loader(torch.utils.data.DataLoader[Any]):
         between slashes, so ``batch['obs']['image']`` for the source
         ``'obs/image'``.  Defaults to False.
     targets : {'int64', 'as stored'}, optional
-        The type of integers that are one number an example; see
+        The type of sources with one integer an example; see
         :func:`~fuel.interop.torch.to_torch`.  Defaults to ``'int64'``.
     which_sources : tuple of str, optional
-        The sources to make tensors of; others stay as they are, such as
-        names of files.  Defaults to all.
+        The sources that become tensors; other sources, such as names of
+        files, stay as they are.  Defaults to all.
     shard, by, uneven
         How ranks share the stream; see
         :func:`~fuel.interop.torch.as_iterable`.
     **options
-        Others of `DataLoader`, such as `multiprocessing_context`.
+        Further arguments of `DataLoader`, such as `multiprocessing_context`.
 
     Attributes
     ----------
     dataset : StreamIterable
-        Its length is the number of examples of the data set, of all ranks,
-        without those that ranks repeat.
+        The data set of the loader.  Its length is the number of examples of
+        all ranks together, in which examples that ranks repeat count once.
     batches_left : int
 
     Raises
     ------
     TypeError
         If `batch_size`, `shuffle`, `sampler`, `batch_sampler` or `drop_last`
-        is passed: they belong to the stream; if ``in_order=False`` is, or
-        an option that differs from that of what `as_iterable` has made.
+        is passed, since they belong to the stream.  If ``in_order=False`` is
+        passed.  If `stream` is a result of `as_iterable` that was made with
+        other options.
     ValueError
-        If the stream cannot be shared by the ranks, or no tree can be made
-        of the names of its sources.
+        If the ranks cannot share the stream, or ``'nested'`` is passed and
+        the names of the sources do not form a tree.
     fuel.exceptions.NotAStreamError
         If `stream` is a data set.
 
     Notes
     -----
-    ``len(loader)`` is the number of batches of a whole epoch of this rank,
-    also after :meth:`load_state_dict` and within a pass;
-    :attr:`batches_left` is what is still to come.
+    ``len(loader)`` is the number of batches in a whole epoch of this rank,
+    also after :meth:`load_state_dict` and within a pass.
+    :attr:`batches_left` is the number of batches that remain.
 
     Examples
     --------
@@ -131,8 +134,8 @@ class Loader(torch.utils.data.DataLoader[Any]):
                  shard: ShardLike = 'auto', by: str = 'batch',
                  uneven: str | None = None, **options: Any) -> None:
         _refuse_options_of_stream(options)
-        # Lightning makes a loader anew, of the attributes that have the
-        # names of arguments, and of its data set.
+        # Lightning makes a copy of a loader from its data set and from the
+        # attributes that have the names of arguments.
         known = options.pop('dataset', None)
         if isinstance(stream, StreamIterable):
             known = LoaderDataset.over(stream)
@@ -156,14 +159,14 @@ class Loader(torch.utils.data.DataLoader[Any]):
         self.uneven = uneven
         self._pass: Pass | None = None
         self._workers = Workers()
-        # That of Accelerate, which reads the loader for the program.
+        # Progress of Accelerate, if it reads the loader for the program.
         self._progress: Progress | None = None
         self._is_loaded = False
         super().__init__(
             known, batch_size=None, num_workers=num_workers,
             pin_memory=pin_memory, persistent_workers=persistent_workers,
             prefetch_factor=prefetch_factor if num_workers else None,
-            # That of PyTorch looks for arrays in each batch.
+            # PyTorch's default function would search each batch for arrays.
             collate_fn=_as_it_is if collate_fn is None else collate_fn,
             **options)
 
@@ -174,27 +177,28 @@ class Loader(torch.utils.data.DataLoader[Any]):
         return f'Loader({", ".join(arguments)})'
 
     def __getstate__(self) -> dict[str, Any]:
-        # Reset what belongs to this process; state_dict() has the position.
+        # Reset the state of this process; state_dict() holds the position.
         return {**vars(self), '_pass': None, '_workers': Workers(),
                 '_progress': None, '_iterator': None}
 
     def __len__(self) -> int:
-        """Return the number of batches of an epoch of this rank."""
+        """Return the number of batches in an epoch of this rank."""
         return len(self.dataset.stream)
 
     def __iter__(self) -> Iterator[Any]:
-        """Return an iterator over an epoch, which begins with its first
-        batch."""
+        """Return an iterator, which begins an epoch with its first batch."""
         return _Reading(self)
 
     @property
     def batches_left(self) -> int:
-        """Number of batches left in the running pass, else the next (int).
+        """Number of batches left in the running pass (int).
+
+        If no pass is running, it is the number of batches of the next pass.
 
         Raises
         ------
         TypeError
-            If that is not known before the epoch is over.
+            If the number is not known before the epoch is over.
         """
         present = self._pass
         if present is None or present.is_over:
@@ -202,25 +206,25 @@ class Loader(torch.utils.data.DataLoader[Any]):
         return self._left_of(present)
 
     def set_epoch(self, epoch: int) -> None:
-        """Let the next iteration read the epoch with this number.
+        """Make the next iteration read the epoch with this number.
 
-        Trainers call it; see :meth:`StreamIterable.set_epoch`.
+        Trainers call this method; see :meth:`StreamIterable.set_epoch`.
 
         Parameters
         ----------
         epoch : int
-            From 0.
+            Number of the epoch, from 0.
         """
         self.dataset.set_epoch(epoch)
 
     def state_dict(self) -> State:
-        """Return the position after the batches that the program has finished.
+        """Return the position after the last batch that the program finished.
 
-        In a loop that is the batch which was delivered last, however many
-        workers have made in advance and however the program counts.  Under
-        Lightning it is what was trained on, under Accelerate, with
-        :func:`fuel.interop.accelerate.prepare`, what was given to the
-        program.
+        In a plain loop it is the position after the batch that was delivered
+        last; prefetched batches do not count.  Under Lightning it is the
+        position after the batch that was trained on last.  Under Accelerate,
+        with :func:`fuel.interop.accelerate.prepare`, it is the position after
+        the batch that the program received last.
 
         Returns
         -------
@@ -231,8 +235,7 @@ class Loader(torch.utils.data.DataLoader[Any]):
         Raises
         ------
         RuntimeError
-            If another loader reads the batches, whose position is not known
-            here.
+            If another loader reads the data set of this loader.
         """
         present = self._pass
         if present is None or (
@@ -241,28 +244,28 @@ class Loader(torch.utils.data.DataLoader[Any]):
         return present.state(present.used)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state with the next iteration.
+        """Make the next iteration resume from a state.
 
         Parameters
         ----------
         state : dict
             A state that :meth:`state_dict` returned, or any state that
-            :meth:`StreamIterable.load_state_dict` takes; of any number of
-            workers or ranks.
+            :meth:`StreamIterable.load_state_dict` accepts.  It may have been
+            saved with another number of workers or ranks.
 
         Raises
         ------
         fuel.exceptions.StateMismatchError
-            If the state is of another pipeline or damaged.
+            If the state belongs to another pipeline or is damaged.
         """
         if isinstance(state, Mapping) and list(state) == ['batches']:
-            # Checkpoints of Fuel's DataModule hold it so.
+            # The form of the state in checkpoints of Fuel's DataModule.
             state = state['batches']
         if not isinstance(state, Mapping):
             raise StateMismatchError(
                 'the state must be a dict that state_dict() returned, got '
                 f'{type(state).__name__}')
-        # Accelerate adds one of its own.
+        # Leave out the key that Accelerate adds.
         self.dataset.load_state_dict({
             name: value for name, value in state.items()
             if name != '_iterator_finished'})
@@ -270,12 +273,15 @@ class Loader(torch.utils.data.DataLoader[Any]):
         self._is_loaded = True
 
     def set_progress(self, progress: Progress) -> None:
-        """Set the progress of a framework that reads the loader, which counts
-        the batches that it has given to the program."""
+        """Set the progress of a framework that reads this loader.
+
+        The progress counts the batches that the framework has given to the
+        program.
+        """
         self._progress = progress
 
     def _begin(self) -> tuple[Pass, Iterator[Any]]:
-        """Begin a pass; return it, and PyTorch's iterator over it."""
+        """Begin a pass; return the pass and PyTorch's iterator over it."""
         callers.refuse_keras()
         dataset, before = self.dataset, self._pass
         progress = self._progress or find_lightning()
@@ -284,7 +290,8 @@ class Loader(torch.utils.data.DataLoader[Any]):
         if isinstance(progress, LightningProgress):
             self._load_lightning_checkpoint(progress)
         if before is not None and before.used == 0 and before.delivered:
-            # Lightning drops a pass whose first batch it has prefetched.
+            # Lightning has prefetched a batch and dropped the pass: begin the
+            # same epoch again.
             dataset.load_state_dict(before.state(0))
         begun = Pass(dataset, progress)
         if not self.num_workers:
@@ -307,7 +314,7 @@ class Loader(torch.utils.data.DataLoader[Any]):
             with self.dataset.read_by_loader(self._workers.token):
                 started: Iterator[Any] = super().__iter__()
         except BaseException:
-            # They did not start, so the next iteration begins this epoch.
+            # No worker started, so the next iteration begins this epoch.
             self.load_state_dict(begun.state(0))
             raise
         return started
@@ -322,7 +329,10 @@ class Loader(torch.utils.data.DataLoader[Any]):
         return present.num_batches - present.delivered
 
     def _load_lightning_checkpoint(self, progress: LightningProgress) -> None:
-        """Load the loader's state in a checkpoint if Lightning has not."""
+        """Load the loader's state from Lightning's checkpoint, if necessary.
+
+        Lightning itself restores the state only in the middle of an epoch.
+        """
         before = self._pass
         if before is not None and isinstance(
                 before.progress, LightningProgress):
@@ -350,14 +360,15 @@ class Loader(torch.utils.data.DataLoader[Any]):
 
 
 class _Reading(Iterator[Any]):
-    """An iterator over an epoch of a loader, which counts what it gives.
+    """An iterator over an epoch of a loader, which counts the batches.
 
-    The loader does not hold it, so that workers end with it.
+    The loader has no reference to the iterator, so that the workers end when
+    the program drops it.
     """
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
-        # That of PyTorch, which counts what it gives.
+        # PyTorch's iterator, which counts the batches that it returns.
         self._iterator: Any = None
         self._pass: Pass | None = None
 
@@ -383,7 +394,7 @@ class _Reading(Iterator[Any]):
             self._iterator = None
             raise
         except Exception as error:
-            # It stands for a batch, unless a worker has died.
+            # The error takes the place of a batch, unless a worker has died.
             present.count(self._iterator._num_yielded, error)
             raise
         present.count(self._iterator._num_yielded)
@@ -399,12 +410,12 @@ class _Reading(Iterator[Any]):
 
 
 def _as_it_is(batch: Any) -> Any:
-    """Return a batch, whose tensors are made already."""
+    """Return a batch unchanged, since it has tensors already."""
     return batch
 
 
 def _refuse_options_of_stream(options: dict[str, Any]) -> None:
-    """Refuse arguments of a DataLoader that belong to the stream."""
+    """Raise TypeError for arguments of a DataLoader that the stream sets."""
     if not options.pop('in_order', True):
         raise TypeError(
             'Loader got in_order=False, but states count batches in the order '

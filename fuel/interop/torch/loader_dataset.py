@@ -14,7 +14,7 @@ from fuel.interop.torch.share import Share
 from fuel.interop.torch.stream_iterable import StreamIterable
 from fuel.typing import State, StreamLike
 
-# The options of a loader which its data set has.
+# The options of a loader that belong to its data set, with their defaults.
 _DEFAULTS = {'as_dict': False, 'targets': INT64, 'which_sources': None,
              'shard': 'auto', 'by': 'batch', 'uneven': None}
 
@@ -22,9 +22,9 @@ _DEFAULTS = {'as_dict': False, 'targets': INT64, 'which_sources': None,
 class LoaderDataset(StreamIterable):
     """The data set of a :class:`~fuel.interop.torch.Loader`.
 
-    Its length is the number of examples of all ranks, as that of the data
-    sets of PyTorch; a loader over it that another library makes has as many
-    batches as it gives.
+    Its length is the number of examples of all ranks, as for data sets of
+    PyTorch. But if another library makes a loader over it, the length of that
+    loader is the number of batches.
     """
 
     # In a worker: the token of the loader's workers.
@@ -33,16 +33,16 @@ class LoaderDataset(StreamIterable):
 
     @classmethod
     def over(cls, iterable: StreamIterable) -> LoaderDataset:
-        """Return such a data set over a result of `as_iterable`."""
+        """Return a loader's data set over a result of `as_iterable`."""
         if isinstance(iterable, cls):
             return iterable
         made = cls.__new__(cls)
-        # They share the number and the position of the epoch.
+        # Both share the number of the epoch and the position in it.
         made.__dict__.update(iterable.__dict__)
         return made
 
     def refuse_other_options(self, **options: Any) -> None:
-        """Refuse options of a loader that differ from those made with."""
+        """Raise TypeError if a loader's options differ from those set here."""
         rank = self._rank
         shard = None if rank.shard is None else tuple(rank.shard[:2])
         made = {'as_dict': self.as_dict, 'targets': self.targets,
@@ -58,7 +58,11 @@ class LoaderDataset(StreamIterable):
                     'Loader')
 
     def __len__(self) -> int:
-        """Return the number of examples; for a loader, of batches."""
+        """Return the number of examples.
+
+        If a loader of PyTorch asks for its own length, it is the number of
+        batches.
+        """
         if callers.is_len_of_loader():
             return len(self.stream)
         count = count_examples(self._rank.whole)
@@ -76,8 +80,10 @@ class LoaderDataset(StreamIterable):
 
     @contextmanager
     def read_by_loader(self, token: int | None = None) -> Iterator[None]:
-        """Let the loader itself begin an iteration; a token identifies its
-        workers."""
+        """Mark that the loader itself begins an iteration, within a block.
+
+        `token`: identifies the loader's workers.
+        """
         self._token, self._is_read_by_loader = token, True
         try:
             yield
@@ -95,21 +101,24 @@ class LoaderDataset(StreamIterable):
             super()._check_position()
 
     def begin_session(self, session: Session) -> tuple[State, int | None]:
-        """Begin the next epoch for workers that are to be started; return
-        where it starts, and how many batches it has, if that is known."""
+        """Begin the next epoch before its workers start.
+
+        Returns: the state from which the epoch starts, and the number of its
+            batches, or None if that is not known.
+        """
         self._rank.check_world()
         iterator, state = self._register.begin_session(self.stream, session)
         return state, items_left(iterator)
 
     def open_here(self, holds_back: bool) -> Share:
-        """Begin the epoch that the last iteration reads in this process.
+        """Begin the epoch of the last iteration, which this process reads.
 
-        `holds_back`: whether the program gets batches later than they are
+        `holds_back`: whether the program receives a batch later than it is
             read.
         """
         assert self._share is not None
         self.reader_holds_back = holds_back
-        # It is opened when it is asked for.
+        # Reading the property opens the epoch.
         _ = self._share.iterator
         return self._share
 
@@ -118,37 +127,41 @@ class LoaderDataset(StreamIterable):
         return self._register.is_named()
 
     def next_start(self) -> State | None:
-        """Return the state that the next iteration starts from, if a state or
-        set_epoch() gave one that is not just the end of the last."""
+        """Return the state that was set as the start of the next iteration.
+
+        `load_state_dict` and `set_epoch` set it. The result is None if the
+        next iteration just follows the last one.
+        """
         return self._register.next_start()
 
     def count_next(self) -> int:
         """Return the number of batches of the next iteration.
 
-        A TypeError if that is not known.
+        Raises: TypeError if the number is not known.
         """
         start = self.next_start()
         count = None if start is None else self._count_from(start)
-        # As the length of a stream says that it is not known.
+        # The length of a stream raises TypeError if it is not known.
         return len(self.stream) if count is None else count
 
     def _count_from(self, start: State) -> int | None:
-        """Return the number of items left after a state, None if unknown; the
-        next epoch starts from it."""
+        """Return the number of items left after a state; None if unknown.
+
+        The state stays the start of the next epoch.
+        """
         self.stream.load_state_dict(start)
         count = items_left(self.stream.get_epoch_iterator())
         self.stream.load_state_dict(start)
         return count
 
     def leave_empty_rest(self) -> None:
-        """Begin the epoch that follows, if nothing is left of the one that a
-        state goes on with."""
+        """Skip to the next epoch if the resumed epoch has no items left."""
         start = self.next_start()
         if start is not None and self._count_from(start) == 0:
             self.load_state_dict(self.state_from(start, None))
 
     def state_before(self) -> State:
-        """Return the state where the loader itself has read nothing."""
+        """Return the state if this loader itself has read no batch yet."""
         start = self.next_start()
         if start is not None:
             return of_stream(start)
@@ -163,6 +176,8 @@ class LoaderDataset(StreamIterable):
         return of_stream(self.stream.state_dict())
 
     def state_from(self, start: State, count: int | None) -> State:
-        """Return the state `count` batches after `start`; None: after the
-        end."""
+        """Return the state `count` batches after the state `start`.
+
+        `count`: None for the state after the end of the epoch.
+        """
         return of_stream(self._advanced(start, count))

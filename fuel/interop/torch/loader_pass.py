@@ -1,4 +1,4 @@
-"""One pass over a loader: its beginning, its progress and its workers."""
+"""A pass over a loader: its first state, its progress and its workers."""
 from __future__ import annotations
 
 import itertools
@@ -20,19 +20,20 @@ _tokens = itertools.count(1)
 
 
 class Workers:
-    """The worker processes of a loader, which stay for one pass or several.
+    """The worker processes of a loader, which may serve several passes.
 
-    `token`: their common identifier.
+    `token`: identifier that all these workers share.
     """
 
     def __init__(self) -> None:
-        # The seeds of PyTorch's loaders are not negative.
+        # Negative, so that it differs from the seeds of PyTorch's loaders.
         self.token = -next(_tokens)
-        # A loader is pickled with it, and counters of itertools are not.
+        # An integer, since it is pickled with the loader; itertools.count is
+        # not.
         self._num_sessions = 0
 
     def next_session(self) -> Session:
-        """Return the session of the pass that begins."""
+        """Return the session of the next pass."""
         self._num_sessions += 1
         return Session(self.token, self._num_sessions - 1)
 
@@ -40,11 +41,12 @@ class Workers:
 class Pass:
     """One pass over a loader.
 
-    `delivered`: number of batches that it has given to its reader.
-    `is_over`: whether its reader has seen the end.
-    `progress`: that of a trainer which reads it, if one does.
-    `start`: the state of the stream at its beginning.
-    `num_batches`: number of its batches, None if that is not known.
+    `delivered`: number of batches that were delivered to the reader.
+    `is_over`: whether the reader has reached the end of the pass.
+    `progress`: the progress of a trainer that reads the loader; None if no
+        trainer does.
+    `start`: the state of the stream at the beginning of the pass.
+    `num_batches`: number of batches of the pass; None if it is not known.
     """
 
     def __init__(self, dataset: LoaderDataset,
@@ -58,52 +60,59 @@ class Pass:
         self.is_over = False
 
     def begin_here(self) -> None:
-        """Begin the epoch that this process reads itself."""
+        """Begin an epoch that this process reads itself."""
         self._share = self._dataset.open_here(self.progress is not None)
         self.num_batches = items_left(self._share.iterator)
-        # Of a stream that cannot save its position, state() says why.
+        # If the stream cannot save its position, state() raises the error.
         with suppress(TypeError):
             self.start = self._share.iterator.state_dict()
 
     def begin_in_workers(self, session: Session) -> None:
-        """Begin the epoch that workers read."""
+        """Begin an epoch that workers read."""
         self.start, self.num_batches = self._dataset.begin_session(session)
 
     def count(self, given: int, error: Exception | None = None) -> None:
-        """Count a batch, or the error that replaces one.
+        """Count a batch, or an error in the place of a batch.
 
-        `given`: number of batches that PyTorch's iterator has given.
+        `given`: number of batches that PyTorch's iterator has returned.
         """
         if self._share is not None:
             self.delivered = self._share.taken
             return
         self._num_errors += error is not None and _was_sent(
             error.__traceback__)
-        # Like `taken`, with one that Ctrl-C has dropped, once others follow.
+        # Like `taken`, this counts a batch that Ctrl-C has dropped, as soon as
+        # another batch follows.
         self.delivered = given + self._num_errors
 
     @property
     def used(self) -> int | None:
-        """With how many batches the program has finished; None: with all,
-        and with the end of the epoch (int)."""
+        """Number of batches that the program has finished (int).
+
+        It is None if the program has finished all batches and the end of the
+        epoch.
+        """
         if self.progress is not None:
             return self.progress.used(self)
         return None if self.is_over else self.delivered
 
     def state(self, count: int | None) -> State:
-        """Return the state after a number of batches; None: after the end."""
+        """Return the state after a number of batches.
+
+        `count`: None for the state after the end of the epoch.
+        """
         if self._share is not None:
             state: State = self._share.iterator.state_dict()
             is_over = state['epoch'] == FINISHED
             if count == (None if is_over else self._share.taken):
                 return of_stream(state)
-            # An interrupted batch, or one that a trainer has read ahead.
+            # A batch was interrupted, or a trainer has read ahead.
         assert self.start is not None
         return self._dataset.state_from(self.start, count)
 
 
 def _was_sent(traceback: TracebackType | None) -> bool:
-    """Return whether an error was raised by a worker, for a batch."""
+    """Return whether a worker sent an error in the place of a batch."""
     code = None
     while traceback is not None:
         code = traceback.tb_frame.f_code

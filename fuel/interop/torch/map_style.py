@@ -19,13 +19,13 @@ from fuel.utils.sparse import is_sparse
 def as_map(dataset: DatasetLike, as_dict: bool = False) -> MapStyleDataset:
     """Return a data set of Fuel as a map-style data set of PyTorch.
 
-    Samplers of PyTorch choose the examples then, and a `DataLoader` needs no
-    iteration scheme.
+    Samplers of PyTorch then choose the examples, in the place of an iteration
+    scheme.
 
     Parameters
     ----------
     dataset : Dataset
-        It has `num_examples` and takes indices as requests.
+        A data set with `num_examples` that takes indices as requests.
     as_dict : bool, optional
         Whether examples are dicts by name of source rather than tuples.
         Defaults to False.
@@ -71,11 +71,11 @@ def as_map(dataset: DatasetLike, as_dict: bool = False) -> MapStyleDataset:
 class MapStyleDataset(ExamplesByIndex, torch.utils.data.Dataset[Any]):
     """A map-style data set of PyTorch over a data set of Fuel.
 
-    :func:`as_map` makes it.  An index gives an example, and a list of
-    indices a batch.  It may be used in any process and pickled: a process
-    opens the data set for itself.  Sparse batches and examples come as
-    tensors of `torch.sparse_csr_tensor`, which PyTorch does not collate: let
-    a sampler choose batches.
+    :func:`as_map` makes it.  An index returns an example, and a list of
+    indices returns a batch.  The object can be pickled and used in any
+    process: each process opens the data set for itself.  Sparse batches and
+    examples are tensors of `torch.sparse_csr_tensor`.  PyTorch does not
+    collate such tensors: let a sampler choose batches.
     """
 
     function = 'as_map'
@@ -106,8 +106,8 @@ class MapStyleDataset(ExamplesByIndex, torch.utils.data.Dataset[Any]):
 
     def __getitems__(self, indices: Sequence[int]
                      ) -> list[Batch | NamedBatch]:
-        """Return examples that were read in one request, as a list.
+        """Return several examples as a list, read in one request.
 
-        `DataLoader` calls it for the indices of a batch.
+        `DataLoader` calls this method with the indices of a batch.
         """
         return self.fetch(indices)

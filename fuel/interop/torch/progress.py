@@ -1,4 +1,4 @@
-"""Find the number of batches that a trainer has finished with."""
+"""Find the number of batches that a trainer has finished."""
 from __future__ import annotations
 
 from typing import Any, Protocol
@@ -8,11 +8,11 @@ from fuel.typing import State
 
 
 class Delivered(Protocol):
-    """Progress of a pass over a loader, as its reader sees it.
+    """Interface to the reader's progress in a pass over a loader.
 
-    `delivered`: number of batches that it has given.
-    `is_over`: whether the end was seen.
-    `num_batches`: number of its batches, None if that is not known.
+    `delivered`: number of batches that were delivered to the reader.
+    `is_over`: whether the reader has reached the end of the pass.
+    `num_batches`: number of batches of the pass; None if it is not known.
     """
 
     delivered: int
@@ -21,25 +21,28 @@ class Delivered(Protocol):
 
 
 class Progress(Protocol):
-    """Interface to the progress of a program that a trainer reads for."""
+    """Interface to the progress of a program whose trainer reads a loader."""
 
     def begin(self) -> None:
-        """Begin to count for a pass."""
+        """Begin to count the batches of a pass."""
 
     def look(self) -> None:
         """Record the position of the trainer, before a batch is read."""
 
     def used(self, running: Delivered) -> int | None:
         """Return the number of batches of a pass that the program has
-        finished with; None if it has finished with all, and goes on with the
-        next epoch."""
+        finished.
+
+        The result is None if the program continues with the next epoch.
+        """
 
 
 class LightningProgress:
-    """The progress of Lightning, which saves within a step and may read in
-    advance.
+    """The progress of Lightning.
 
-    `loop`: its fit loop.
+    Lightning may save a state within a step, and may read batches in advance.
+
+    `loop`: the fit loop of Lightning.
     """
 
     def __init__(self, loop: Any) -> None:
@@ -47,12 +50,15 @@ class LightningProgress:
         self._epoch = self._trained_before = 0
 
     def begin(self) -> None:
-        """Begin to count for a pass."""
+        """Begin to count the batches of a pass."""
         self._trained_before = self._num_trained
         self.look()
 
     def look(self) -> None:
-        """Note the epoch, which is counted after its first batch is read."""
+        """Record the number of Lightning's epoch before a batch is read.
+
+        Lightning sets the number only after it has read the first batch.
+        """
         self._epoch = self._epoch_of_loop
 
     @property
@@ -66,11 +72,11 @@ class LightningProgress:
         return number
 
     def used(self, running: Delivered) -> int | None:
-        """Return the number of batches of the pass that were trained on; None
-        where Lightning trains on nothing more of it.
+        """Return the number of batches of the pass that were trained on.
 
-        After the last batch, Lightning may go on within the epoch, whose end
-        it then has to see.
+        The result is None if Lightning trains on no further batch of the
+        pass. After the last batch of the pass it is the number, since
+        Lightning may still have to read the end of the epoch.
         """
         trained = self._num_trained - self._trained_before
         is_cut = trained != running.num_batches
@@ -82,24 +88,24 @@ class LightningProgress:
         if done >= self._loop.max_batches or (
                 progress.is_last_batch and done == progress.current.ready):
             return True
-        # With more steps, Lightning goes on where these ended.
+        # With a larger max_steps, Lightning continues within the epoch.
         is_cut = 0 <= self._loop.max_steps <= self._loop.epoch_loop.global_step
         return self._epoch_of_loop != self._epoch and not is_cut
 
     @property
     def begins_epoch(self) -> bool:
-        """Whether Lightning has trained on nothing of its epoch (bool)."""
+        """Whether Lightning has begun no step of its epoch yet (bool)."""
         return not self._loop.epoch_loop.batch_progress.current.ready
 
     @property
     def repeats(self) -> bool:
-        """Whether each epoch is to have the batches of the first (bool)."""
+        """Whether all epochs repeat the batches of the first one (bool)."""
         return bool(self._loop.trainer.overfit_batches)
 
     def state_to_load(self, loader: object) -> State | None:
-        """Return the state of a loader in a checkpoint, once.
+        """Return the state of a loader in a checkpoint; None on later calls.
 
-        Lightning loads it itself in the middle of an epoch alone.
+        Lightning itself loads the state only in the middle of an epoch.
         """
         states = self._loop._combined_loader_states_to_load
         loaders = self._loop._combined_loader
@@ -113,10 +119,9 @@ class LightningProgress:
         return None
 
     def resumes_without_state(self, is_named: bool) -> bool:
-        """Return whether Lightning goes on in a checkpoint that holds no
-        state of the loader.
+        """Return whether Lightning resumes, and no state was loaded.
 
-        `is_named`: whether somebody has said which epoch is read.
+        `is_named`: whether the number of the epoch was set.
         """
         loop = self._loop
         if loop.restarting:
@@ -126,6 +131,6 @@ class LightningProgress:
 
 
 def find_lightning() -> LightningProgress | None:
-    """Return the progress of Lightning, if it reads a loader to train."""
+    """Return Lightning's progress; None unless it reads a loader to train."""
     loop = callers.find_fit_loop()
     return None if loop is None else LightningProgress(loop)

@@ -18,8 +18,8 @@ ShardLike: TypeAlias = 'tuple[int, int] | str | None'
 class RankShare:
     """The part of a stream that this process reads, by its rank.
 
-    Trainers set the rank late: if it is not set when the share is made, it is
-    found when the stream is needed.  A rank that changes afterwards is an
+    Trainers may set the rank after the share is made.  Then the rank is found
+    when the stream is first needed.  A rank that changes afterwards is an
     error.  A stream that is sharded already stays as it is.
 
     Parameters
@@ -32,11 +32,12 @@ class RankShare:
     Attributes
     ----------
     whole : AbstractDataStream
-        The stream that is shared.
+        The stream that the ranks share.
     by : str
     uneven : str or None
     shard : Shard or None
-        What was taken of it; None: all, or nothing yet.
+        The part of the stream; None for the whole stream, or if the rank is
+        not known yet.
     """
 
     def __init__(self, stream: StreamLike, shard: ShardLike = 'auto',
@@ -64,16 +65,16 @@ class RankShare:
         return vars(self)
 
     def find_for_worker(self) -> None:
-        """Find the share for workers, forked or not.
+        """Find the share before workers start, since they cannot find it.
 
-        Only their parent may talk to the process group.
+        Only their parent may use the process group.
         """
-        # The iteration raises the error.
+        # If the rank is not valid, the iteration raises the error.
         with suppress(ValueError):
             self.find()
 
     def find(self) -> None:
-        """Find the share of this rank, if it is known by now."""
+        """Find the share of this rank, if the rank is known by now."""
         if self._stream is None and find_rank(starts_jax=False).is_known:
             self._take(found_shard())
 
@@ -85,7 +86,7 @@ class RankShare:
         return self._stream
 
     def check_world(self) -> None:
-        """Refuse to read if the rank was another one."""
+        """Raise an error if the rank has changed since it was found."""
         if isinstance(self.shard, FoundShard):
             self.shard.check_world()
 
@@ -103,7 +104,7 @@ _shares = each_at_fork(Step.OWNERSHIP, before=RankShare.find_for_worker)
 
 
 def _check_even(stream: Any, num_ranks: int, by: str) -> None:
-    """Refuse to give some ranks more batches than others by chance."""
+    """Raise ValueError if ranks would have unequal numbers of batches."""
     if by != 'batch':
         return
     count = length_of(stream)

@@ -1,6 +1,6 @@
-"""Send data to the workers of a loader that are not forked, once for all.
+"""Send data once to all workers of a loader that are not forked.
 
-PyTorch pickles the data set for each of them.
+PyTorch itself pickles the data set for each worker.
 """
 from __future__ import annotations
 
@@ -18,39 +18,40 @@ from fuel.transport.shared_pickle import Shared, SharedPickle
 _STARTING = ('torch.utils.data.dataloader._MultiProcessingDataLoaderIter',
              ('torchdata.stateful_dataloader.stateful_dataloader.'
               '_StatefulMultiProcessingDataLoaderIter'))
-# Data that were sent to the workers of a pass of a loader, or to one process
-# if the loader is not known. They live as long as that loader or process.
+# Data that were sent to the workers of a pass, by loader; or by process, if
+# the loader is not known. They live as long as the loader or process.
 _sent: weakref.WeakKeyDictionary[Any, list[SharedPickle]] = (
     weakref.WeakKeyDictionary())
 
 
 class Sent(NamedTuple):
-    """An object on its way to a worker.
+    """An object that is sent to a worker in shared memory.
 
-    `descriptor`: of the segment, in a form that reaches the worker.
+    `descriptor`: descriptor of the segment, in a form that can be sent.
     """
 
     shared: Shared
     descriptor: Any
 
     def load(self) -> Any:
-        """Return the object; see :meth:`~.shared_pickle.Shared.load`."""
+        """Return the object that was sent; see
+        :meth:`~.shared_pickle.Shared.load`."""
         return self.shared.load(None if self.descriptor is None
                                 else self.descriptor.detach())
 
 
 def send(instance: object) -> Any:
-    """Return the object that is pickled instead of an instance.
+    """Return the object to pickle in the place of an instance.
 
-    Where a worker is started: a :class:`Sent`, whose large arrays lie in
-    memory that all workers of this pass of the loader share.  Elsewhere: the
-    object.
+    While a worker is started, it is a :class:`Sent`, whose large arrays are
+    in memory that all workers of the loader's pass share.  Otherwise it is
+    the instance itself.
     """
     starting = context.get_spawning_popen()
     if starting is None or not HAS_MEMFD:
         return instance
-    # Objects that only a starting process can take, such as locks, and
-    # tensors in shared memory, are pickled for each process.
+    # Locks, and tensors in shared memory, are pickled for each process, since
+    # only a process that is being started can receive them.
     pickled = SharedPickle(
         instance, ForkingPickler(io.BytesIO()).dispatch_table, sys.maxsize)
     loader = find_caller(*_STARTING)
@@ -66,5 +67,5 @@ def send(instance: object) -> Any:
 
 
 def received(value: Any) -> Any:
-    """Return the object that a value of :func:`send` was made of."""
+    """Return the instance from which :func:`send` made a value."""
     return value.load() if isinstance(value, Sent) else value

@@ -1,6 +1,6 @@
-"""Read the part of an epoch that one worker of a data loader has.
+"""Read the part of an epoch that belongs to one worker of a data loader.
 
-Its position is in the states of torchdata's loaders, one for each worker.
+States of torchdata's loaders hold the position of each worker.
 """
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ _DATASET = 'dataset_state'
 
 
 def is_loader_state(state: object) -> bool:
-    """Return whether a state is that of a whole StatefulDataLoader."""
+    """Return whether a state is the state of a whole StatefulDataLoader."""
     return isinstance(state, Mapping) and (
         _SNAPSHOT in state or _YIELDED in state)
 
 
 def read_loader_state(state: Mapping[str, Any]) -> tuple[State, int]:
-    """Return the state of the worker whose item was delivered last, and how
-    many more items were delivered since it was taken."""
+    """Return the state of the worker that read the last item of a snapshot.
+
+    The second value is the number of items delivered since the snapshot.
+    """
     try:
         if _SNAPSHOT not in state:
             return read_share_state(state[_DATASET]), 0
@@ -48,19 +50,23 @@ def read_loader_state(state: Mapping[str, Any]) -> tuple[State, int]:
 
 
 def _last_read(state: State) -> int:
-    """Return the number of the item read last, over all workers."""
+    """Return the place in the epoch of the item that a worker read last."""
     worker, taken = int(state['worker']), int(state['taken'])
     return worker + (taken - 1) * max(1, int(state['num_workers']))
 
 
 @dataclass(eq=False, repr=False)
 class Share(Iterator[Any]):
-    """Every n-th item of an epoch, from that of one worker on.
+    """An iterator over one worker's part of an epoch: every n-th item.
 
-    `open_epoch`: returns the epoch iterator; called for the first item.
-    `read`: takes the epoch iterator, and returns the next item.
-    `taken`: number of items read.
-    `ended`: the state of an epoch that was over when it was saved.
+    `open_epoch`: function that returns the epoch iterator; called when the
+        first item is read.
+    `read`: function that reads the next item from the epoch iterator.
+    `worker`: number of the worker.
+    `num_workers`: number of workers; 0 without workers.
+    `taken`: number of items that were read.
+    `ended`: the saved state, if the worker's epoch was over when it was
+        saved; None otherwise.
     """
 
     open_epoch: Callable[[], EpochIterator[Any]]
@@ -85,7 +91,7 @@ class Share(Iterator[Any]):
         except StopIteration:
             raise
         except BaseException:
-            # Ctrl-C may end an item as well, which does not come again.
+            # Count the item: after an error, or Ctrl-C, it is not read again.
             self.taken += 1
             raise
         self.taken += 1
@@ -98,7 +104,7 @@ class Share(Iterator[Any]):
 
     @property
     def iterator(self) -> Any:
-        """The epoch iterator, opened when it is needed."""
+        """The epoch iterator, opened when it is first read."""
         if self._iterator is None:
             self._iterator = self.open_epoch()
         return self._iterator

@@ -1,9 +1,9 @@
-"""Send tensors of loader workers through slots, which are used again.
+"""Send tensors of loader workers through slots of shared memory, reused.
 
-PyTorch makes new shared memory for each tensor, and a connection that passes
-its descriptor; both take longer than the copy. Slots are mapped once. The
-worker and the process of the loader share a byte for each slot, in which the
-loader's side says that it uses the slot no more.
+PyTorch makes new shared memory for each tensor, and a connection that sends
+the descriptor of that memory; both take longer than the copy. Slots are mapped
+once. The worker and the process of the loader share a byte for each slot, in
+which the loader's process reports that it no longer uses the slot.
 """
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from fuel.transport.segment import Segment
 from fuel.transport.slots import Slot, SlotPool
 
 # Bytes of the control segment: one for each slot, one for each data segment
-# (whether it is mapped), and one for the control segment itself.
+# (whether the segment is mapped), and one for the control segment itself.
 _NUM_SLOTS = _NUM_SEGMENTS = 2048
 _SIZE = 4097
 # Values of the byte of a slot.
 _IN_USE, _FREE, _LOST = range(3)
 
-#: Process and name of a sender.
+#: Process identifier and name of a sender.
 Key: TypeAlias = 'tuple[int, str]'
-#: A descriptor on its way to another process, None if that has it.
+#: A descriptor that is sent to another process; None if that process has it.
 Handle: TypeAlias = Any
 
 
 class LentSlot:
     """A slot that the stages of a batch use.
 
-    `sent`: whether the loader's side frees it.
+    `sent`: whether the slot was sent, so that the loader's process frees it.
     """
 
     def __init__(self, slot: Slot, nbytes: int) -> None:
@@ -51,14 +51,14 @@ class LentSlot:
         self.placement = Placement(slot.bytes, ())
 
     def open(self) -> NDArray[numpy.uint8]:
-        """Return the memory of the slot; no other array uses it."""
+        """Return the memory of the slot, which no other array uses."""
         self.placement = Placement(self.slot.bytes, [(0, self.nbytes)])
         memory = self.placement.give(self.nbytes)
         assert memory is not None
         return memory
 
     def is_whole(self, tensor: torch.Tensor) -> bool:
-        """Return whether a tensor is all of the memory, in order."""
+        """Return whether a tensor fills the whole slot, in C order."""
         return bool(
             tensor.data_ptr() == address_of(self.slot.bytes)
             and tensor.numel() * tensor.element_size() == self.nbytes
@@ -66,9 +66,9 @@ class LentSlot:
 
 
 class SlotSender:
-    """A worker's slots.
+    """The slots of a worker, which sends tensors in them.
 
-    `budget`: most bytes that they may have.
+    `budget`: most bytes that all slots may have.
     """
 
     def __init__(self, budget: int) -> None:
@@ -80,12 +80,12 @@ class SlotSender:
         self._lent: list[LentSlot] = []
 
     def lend(self, nbytes: int) -> LentSlot | None:
-        """Return a slot of at least a size, None if none may be used."""
+        """Return a slot of at least `nbytes` bytes; None if there is none."""
         self._collect()
         try:
             slot = self._pool.acquire(nbytes)
         except OSError:
-            # Too many descriptors are open, or memory is short.
+            # The process has too many open descriptors, or too little memory.
             return None
         if slot is None:
             return None
@@ -98,12 +98,12 @@ class SlotSender:
         return lent
 
     def _collect(self) -> None:
-        """Take back the slots that are not in use."""
+        """Return the slots that are no longer used to the pool."""
         kept = []
         for lent in self._lent:
             number = lent.slot.number
-            # Asked before `sent`: another thread sends tensors, then drops
-            # them.
+            # Check this before `sent`: another thread sends a tensor before
+            # it drops the tensor.
             is_free = lent.placement.is_free()
             if lent.sent and self._flags[number] == _FREE:
                 self._pool.put_back(lent.slot, lent.placement)
@@ -116,7 +116,7 @@ class SlotSender:
         self._lent = kept
 
     def describe(self, lent: LentSlot) -> tuple[Any, ...]:
-        """Return the arguments of :func:`receive`, but for the type."""
+        """Return the arguments of :func:`receive`, without type and shape."""
         lent.sent = True
         slot = lent.slot
         dropped = tuple(self._pool.retired_segments)
@@ -127,7 +127,7 @@ class SlotSender:
                 slot.segment.size, slot.number, slot.offset, lent.nbytes)
 
     def _handle(self, segment: Segment, place: int) -> Handle:
-        """Return the descriptor of a segment, until it is mapped."""
+        """Return the descriptor of a segment; None if it is mapped already."""
         if self._flags[place]:
             return None
         assert segment.descriptor is not None
@@ -135,16 +135,16 @@ class SlotSender:
 
 
 def make_sender(budget: int) -> SlotSender | None:
-    """Return the slots of this worker, None where it cannot send them."""
+    """Return the slots of this worker; None if it cannot send descriptors."""
     return SlotSender(budget) if reduction.HAVE_SEND_HANDLE else None
 
 
 class WorkerTensor(torch.Tensor):
-    """A tensor that the queue of a loader sends in a way of its own.
+    """A tensor for which a loader's queue has a faster way to send it.
 
-    Received, copied, computed with or pickled by anything else, it is an
-    ordinary one. So it is sent as an ordinary one where a function of the
-    user's changed more of it than its values.
+    In every other respect it is an ordinary tensor: when it is received,
+    copied, pickled or computed with. If a function of the user changed more
+    than its values, it is sent as an ordinary tensor.
     """
 
     __torch_function__ = torch._C._disabled_torch_function_impl
@@ -187,7 +187,7 @@ reduction.ForkingPickler.register(SlotTensor, _send_slot)
 
 
 class Received:
-    """The slots of a worker, in the process of the loader."""
+    """The slots of a worker, on the side of the loader's process."""
 
     def __init__(self, control: Handle, limit: int) -> None:
         segment = Segment(control.detach(), _SIZE)
@@ -197,12 +197,12 @@ class Received:
         self.flags[_SIZE - 1] = 1
 
     def free(self) -> None:
-        """Report the slots that are used no more."""
+        """Report to the worker the slots that are no longer used."""
         for number, is_reusable in self.leases.returned():
             self.flags[number] = _FREE if is_reusable else _LOST
 
     def add(self, number: int, handle: Handle, size: int) -> None:
-        """Map a segment, unless it is mapped."""
+        """Map a segment of the worker, unless it is mapped already."""
         if handle is None:
             return
         descriptor = handle.detach()
@@ -219,9 +219,9 @@ _received: dict[Key, Received] = {}
 def receive(key: Key, control: Handle, limit: int, dropped: Sequence[int],
             segment: int, handle: Handle, size: int, slot: int, offset: int,
             nbytes: int, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
-    """Return a tensor over a slot, which is lent for as long as it lives."""
+    """Return a tensor over a slot, which is lent to the tensor."""
     if key not in _received:
-        # Loaders that pin memory receive in threads of their own.
+        # A copy: loaders that pin memory receive in threads of their own.
         for other in list(_received):
             if not is_alive(other[0]):
                 _received.pop(other, None)

@@ -1,4 +1,4 @@
-"""A stage that makes tensors, and copies them to a device in advance."""
+"""A stage that makes tensors and copies them to a device in advance."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,33 +34,33 @@ def to_torch(stream: StreamLike,
     ----------
     stream : AbstractDataStream
     device : str, int or torch.device, optional
-        The device of the tensors.  The next batch is copied there while
-        this one is used.  Defaults to None: in memory.
+        The device of the tensors.  The next batch is copied there while the
+        program uses the present batch.  Defaults to None: memory of the host.
     pin_memory : bool, optional
-        Whether to use page-locked memory, from which a GPU copies by itself.
-        Defaults to False.
+        Whether to use page-locked memory, from which a GPU copies without
+        the CPU.  Defaults to False.
     dtype : str, torch.dtype or dict, optional
-        The type of floating numbers, such as ``'bfloat16'``; or a dict from
-        names of sources to types, also for other numbers.  Defaults to None:
-        the types of the arrays.
+        The type to which floating-point numbers are cast, such as
+        ``'bfloat16'``; or a dict from names of sources to types, which casts
+        other numbers too.  Defaults to None: no cast.
     which_sources : tuple of str, optional
-        The sources to make tensors of; others stay as they are.  Defaults
-        to all.
+        The sources that become tensors; other sources stay as they are.
+        Defaults to all.
     targets : {'int64', 'as stored'}, optional
-        The type of integers that are one number an example, such as classes:
-        ``'int64'``, the default, which losses of PyTorch take, or that of
-        the arrays.  Truth values, uint64 and integers of any other shape
-        stay as they are.
+        The type of sources with one integer an example, such as classes.
+        ``'int64'``, the default, is the type that losses of PyTorch require;
+        ``'as stored'`` keeps the type of the arrays.  Truth values, uint64
+        and integers of any other shape keep their type in both cases.
 
     Returns
     -------
     ToTorch
-        A stage, whose epochs and states are those of any stream.
+        A stage, with epochs and states like those of any stream.
 
     Raises
     ------
     ValueError
-        If the device is not there, memory cannot be page-locked, a type is
+        If the device does not exist, memory cannot be page-locked, a type is
         not known, or the stream does not have the sources.
 
     Examples
@@ -87,7 +87,7 @@ def to_torch(stream: StreamLike,
 
 
 class ToTorch(DeviceStage):
-    """A stage that makes tensors of arrays, over the same memory.
+    """A stage that makes tensors of arrays, which share the memory.
 
     :func:`to_torch` makes it, with the same arguments.
 
@@ -101,15 +101,16 @@ class ToTorch(DeviceStage):
 
     Notes
     -----
-    A sparse batch becomes a sparse tensor, of `torch.sparse_csr_tensor`.
+    A sparse batch becomes a tensor of `torch.sparse_csr_tensor`.
 
-    A state does not depend on the device: one saved beside a GPU is resumed
-    without.  A batch that was copied in advance counts as not read.
+    A state does not depend on the device: a state saved with a GPU can be
+    resumed without one.  A batch that was copied in advance counts as not
+    read.
     """
 
     pure = True
     unsaved_arguments = ('device', 'pin_memory', 'targets')
-    # Pickles of before it have no such attribute.
+    # Pickles of earlier versions lack this attribute.
     targets = AS_STORED
 
     def __init__(self, data_stream: StreamLike,
@@ -138,8 +139,7 @@ class ToTorch(DeviceStage):
             targets=self.targets if self.targets != INT64 else None)
 
     def __iter__(self) -> Iterator[Any]:
-        """Return an iterator over a new epoch, which begins with its first
-        item."""
+        """Return an iterator, which begins a new epoch with its first item."""
         stage = stage_of(self)
         is_resumed = stage.pending is not None
         refuse_to_restart(
@@ -173,7 +173,7 @@ class ToTorch(DeviceStage):
             bool(wanted) and not self.produces_examples)
 
     def _sources_of_targets(self) -> tuple[str, ...]:
-        """Return the sources whose integers become int64."""
+        """Return the sources whose integer targets become int64."""
         if self.targets != INT64:
             return ()
         sources: tuple[str, ...] = tuple(self.sources)
@@ -183,7 +183,7 @@ class ToTorch(DeviceStage):
             and (self.which_sources is None or source in self.which_sources)])
 
     def transform_any(self, data: Batch) -> Batch:
-        """Return the data of each source as a tensor in memory."""
+        """Return the data of each source as a tensor in the host's memory."""
         wanted = self._sources_of_targets()
         if wanted:
             data = as_int64(data, num_axes(self), [
@@ -216,7 +216,7 @@ def _name_of_type(dtype: DType) -> str:
 
 
 def checked_device(device: str | int | torch.device) -> torch.device:
-    """Return a device that is there; refuse others."""
+    """Return a device of PyTorch; raise ValueError if it does not exist."""
     try:
         found = torch.device(device)
         torch.empty(0, device=found)
@@ -229,7 +229,7 @@ def checked_device(device: str | int | torch.device) -> torch.device:
 
 
 def _present() -> list[str]:
-    """Return the names of the devices that PyTorch finds here."""
+    """Return the names of the devices that exist, for errors."""
     names = ['cpu', *(f'cuda:{number}'
                       for number in range(torch.cuda.device_count()))]
     if torch.backends.mps.is_available():
@@ -238,7 +238,7 @@ def _present() -> list[str]:
 
 
 def check_pinning() -> None:
-    """Refuse page-locked memory where there is none."""
+    """Raise ValueError if PyTorch cannot page-lock memory here."""
     try:
         pinned = torch.empty(1).pin_memory().is_pinned()
     except (RuntimeError, AssertionError, NotImplementedError):
@@ -253,8 +253,8 @@ def check_pinning() -> None:
 class DeviceCopier:
     """Starts copies of batches to a device, and waits for them.
 
-    On CUDA they run in a stream of their own, beside the kernels of the
-    model.
+    On CUDA the copies run in a stream of their own, in parallel with the
+    kernels of the model.
     """
 
     def __init__(self, device: torch.device, pin_memory: bool) -> None:
@@ -264,7 +264,7 @@ class DeviceCopier:
                         if device.type == 'cuda' else None)
 
     def start(self, batch: Batch) -> Batch:
-        """Return a batch on the device, whose copy may still run."""
+        """Return the batch on the device; its copy may still run."""
         if self._stream is None:
             return self._copied(batch)
         with torch.cuda.stream(self._stream):
@@ -280,13 +280,14 @@ class DeviceCopier:
         return tensor.to(self.device, non_blocking=self.pin_memory)
 
     def finish(self, batch: Batch) -> Batch:
-        """Let the kernels that follow wait for the copy of a batch."""
+        """Return a batch after making later kernels wait for its copy."""
         if self._stream is not None:
             current = torch.cuda.current_stream(self.device)
             current.wait_stream(self._stream)
             for part in batch:
                 if isinstance(part, torch.Tensor):
-                    # Its memory is not to be used again before they end.
+                    # Do not reuse the tensor's memory before these kernels
+                    # end.
                     for tensor in dense_parts(part):
                         tensor.record_stream(current)
         return batch

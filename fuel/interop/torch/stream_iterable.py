@@ -41,8 +41,8 @@ class StreamIterable(IterableDataset[Any]):
 
     :func:`as_iterable` makes it.  Each iteration is an epoch.  Workers of a
     `DataLoader` take turns: of `n` workers, worker `w` makes the batches
-    ``w``, ``w + n``, and so on.  They agree on the epoch, whether they are
-    persistent or started anew for each.
+    ``w``, ``w + n``, and so on.  All workers read the same epoch, whether
+    they are persistent or started again for each epoch.
 
     Attributes
     ----------
@@ -52,17 +52,19 @@ class StreamIterable(IterableDataset[Any]):
     joins_batches : bool
     targets : str
     reader_holds_back : bool
-        Whether states are of fewer batches than were read, without workers.
+        Without workers: whether states may be requested that are before the
+        last batch read, since the reader holds batches back.
 
     Notes
     -----
     torchdata's `StatefulDataLoader` saves and restores the position through
-    :meth:`state_dict` and :meth:`load_state_dict`.  With PyTorch's own
-    `DataLoader`, which may have batches in its queue, :meth:`state_after`
-    returns the position after the batches that were used.
+    :meth:`state_dict` and :meth:`load_state_dict`.  PyTorch's own
+    `DataLoader` may have prefetched batches in its queue; with it,
+    :meth:`state_after` returns the position after the batches that the
+    program has used.
     """
 
-    # Pickles of before it have no such attribute.
+    # Pickles of earlier versions lack this attribute.
     targets = AS_STORED
 
     def __init__(self, share: RankShare, as_dict: Naming = False,
@@ -87,13 +89,13 @@ class StreamIterable(IterableDataset[Any]):
         return self._rank.stream
 
     def _clear(self) -> None:
-        # State of this process, which others do not share.
+        # State of this process, which other processes do not share.
         self._share: Share | None = None
         self._sender: SlotSender | None = None
         self._resumed: State | None = None
         self._begun = 0
         self._reads_ahead = False
-        # True if a loader has read it in this process.
+        # True if a loader has read this data set in this process.
         self._is_in_loader = False
         self._pid = os.getpid()
 
@@ -120,8 +122,8 @@ class StreamIterable(IterableDataset[Any]):
                  '_share': None, '_sender': None,
                  '_resumed': None, '_begun': 0,
                  '_reads_ahead': False}
-        # A worker that is not forked shares the register, a copy has its
-        # own.
+        # A worker that is not forked shares the register; any other copy has
+        # a register of its own.
         state['_register'] = (
             self._register.folder if context.get_spawning_popen() is not None
             else self._register.read())
@@ -137,14 +139,17 @@ class StreamIterable(IterableDataset[Any]):
         self._clear()
 
     def __len__(self) -> int:
-        """Return the number of items of an epoch, if it is known."""
+        """Return the number of items in an epoch.
+
+        Raises: TypeError if the number is not known.
+        """
         count = len(self.stream)
         if not callers.is_len_of_loader():
             self._warn_of_length(count)
         return count
 
     def _warn_of_length(self, count: int) -> None:
-        """Warn if the length is asked for as the number of examples."""
+        """Warn if a program may take the length for the number of examples."""
         if self.stream.produces_examples or not (
                 self._is_in_loader or self._register.last is not None):
             return
@@ -181,33 +186,35 @@ class StreamIterable(IterableDataset[Any]):
         return self._share
 
     def session_of_worker(self) -> Session:
-        """Return the session that the workers of this pass share."""
+        """Return the session of this pass, which all its workers share."""
         info = get_worker_info()
         assert info is not None
         return Session(info.seed - info.id, self._begun)
 
     def _check_position(self) -> None:
-        """Refuse trainers that would go on somewhere else."""
+        """Raise ValueError if a trainer would resume at a wrong position."""
         callers.refuse_wrong_position(
             self, self._rank, self._register.is_named(),
             self._register.is_resumed())
 
     def set_epoch(self, epoch: int) -> None:
-        """Let the next iteration read the epoch with this number.
+        """Make the next iteration read the epoch with this number.
 
-        Trainers call it, so that a resumed run has the order of its epoch.
-        Without it, an iteration reads the epoch after the one before.
+        Trainers call this method, so that a resumed run has the order of its
+        epoch.  If it is not called, each iteration reads the epoch after the
+        last one.
 
         Parameters
         ----------
         epoch : int
-            From 0.  After :meth:`load_state_dict`, the first number is that
-            of the epoch which goes on.
+            Number of the epoch, from 0.  The first number that is set after
+            :meth:`load_state_dict` is the number of the epoch that resumes.
 
         Raises
         ------
         ValueError
-            If the epoch is before those that are known, or shared again.
+            If the epoch is before the first known epoch, or if Accelerate
+            would divide this rank's part again or skip wrong batches.
 
         Examples
         --------
@@ -237,19 +244,19 @@ class StreamIterable(IterableDataset[Any]):
         self._register.set_epoch(self.stream, not_negative('epoch', epoch))
 
     def _begin_here(self) -> EpochIterator[Any]:
-        # Trainers know by the first item how they read.
+        # Trainers show only with the first item that they read ahead.
         self._reads_ahead = self.reader_holds_back or callers.reads_ahead()
         return self._with_targets(
             self._register.begin_here(self.stream, self._reads_ahead))
 
     def _with_targets(self, epoch: EpochIterator[Any]) -> EpochIterator[Any]:
-        """Return an epoch that reads targets in their type, if it can."""
+        """Return an epoch after requesting that it reads targets as int64."""
         if self.targets == INT64:
             request_int64(epoch, self.stream, self.which_sources)
         return epoch
 
     def _begin(self, session: Session, worker: int, count: int) -> Share:
-        # At once, so that the register knows of every worker.
+        # Open the epoch now, so that the register records every worker.
         epoch = self._with_targets(
             self._register.begin_share(self.stream, session, worker))
         return Share(lambda: epoch, self._worker_reader(), worker, count)
@@ -266,7 +273,7 @@ class StreamIterable(IterableDataset[Any]):
         return self._convert(self._next_batch(iterator))
 
     def _next_batch(self, iterator: EpochIterator[Batch]) -> Batch:
-        """Return the next data, whose targets have their type."""
+        """Return the next data, with targets converted to their type."""
         data = next(iterator)
         if self.targets != INT64:
             return data
@@ -280,7 +287,7 @@ class StreamIterable(IterableDataset[Any]):
         if self._sender is None and not self.stream.produces_examples:
             self._sender = make_sender(config.shared_memory_bytes)
         if self._sender is None:
-            # The loader makes batches of examples.
+            # The worker sends examples, or cannot send slots.
             return self._read
         batches = SharedBatches(
             self.stream, self.stream.sources if self.which_sources is None
@@ -295,7 +302,7 @@ class StreamIterable(IterableDataset[Any]):
     def state_dict(self) -> State:
         """Return the state of this process, as plain data ready for JSON.
 
-        `StatefulDataLoader` calls it, in each worker.
+        `StatefulDataLoader` calls this method in each worker.
 
         Returns
         -------
@@ -304,8 +311,8 @@ class StreamIterable(IterableDataset[Any]):
         Raises
         ------
         RuntimeError
-            If workers read the stream, and this is not one of them: they
-            may be ahead of what was used.
+            If workers read the stream, and this process is not one of them:
+            workers may be ahead of the batches that the program has used.
         """
         self._clear_after_fork()
         share = self._share_here()
@@ -325,28 +332,29 @@ class StreamIterable(IterableDataset[Any]):
     def state_after(self, count: int | None = None) -> State:
         """Return the stream's state after a number of batches of this pass.
 
-        To be called in the process of the loader, where workers are ahead
-        of what was used.
+        Call this method in the process of the loader, since workers are ahead
+        of the batches that the program has used.
 
         Parameters
         ----------
         count : int, optional
-            How many batches the loader's iterator made last has delivered,
-            so from 1 in each epoch and after each resume.  0: none; None:
-            all.
+            Number of batches that the loader's last iterator has delivered.
+            It counts from 1 in each epoch and after each resume.  0: the
+            state before the first batch; None: after the end of the epoch.
 
         Returns
         -------
         dict
             A state of the stream, which does not depend on the number of
-            workers: for :meth:`load_state_dict`, or that of a stream built
-            in the same way.
+            workers.  Pass it to :meth:`load_state_dict`, or to
+            `load_state_dict` of an equal stream.
 
         Raises
         ------
         ValueError
             If no epoch has begun, this pass has fewer batches, or this
-            process itself has read another number of them.
+            process itself reads the stream and has read another number of
+            batches.
 
         Examples
         --------
@@ -387,7 +395,10 @@ class StreamIterable(IterableDataset[Any]):
         return of_stream(self._advanced(epoch['state'], count))
 
     def _share_here(self) -> Share | None:
-        """Return the share that this process reads, unless it prefetches."""
+        """Return the share that this process reads; None if there is none.
+
+        It is also None if the reader is ahead of the program.
+        """
         share = self._share
         if share is None or self._reads_ahead or not (
                 share.has_begun or get_worker_info() is not None):
@@ -395,7 +406,10 @@ class StreamIterable(IterableDataset[Any]):
         return share
 
     def _state_here(self, share: Share, count: int | None) -> State:
-        """Return the state of an epoch that this process reads."""
+        """Return the state of the epoch that this process reads.
+
+        Raises: ValueError unless `count` is the number of batches read.
+        """
         state: State = share.iterator.state_dict()
         is_over = state['epoch'] == FINISHED
         if count != (None if is_over else share.taken):
@@ -408,28 +422,28 @@ class StreamIterable(IterableDataset[Any]):
         return state
 
     def _advanced(self, state: State, count: int | None) -> State:
-        """Return a state of the stream some items further on."""
+        """Return the state of the stream `count` items after a state."""
         self.stream.load_state_dict(state)
         iterator: EpochIterator[Any] = self.stream.get_epoch_iterator()
         skip_items(iterator, count)
         return iterator.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state with the next iteration.
+        """Make the next iteration resume from a state.
 
         Parameters
         ----------
         state : dict
-            A state of the stream, from :meth:`state_after` or its own
-            `state_dict`; what :meth:`state_dict` returned; or the state of
-            a whole `StatefulDataLoader`.  All but those of single workers
-            may go on with another number of workers.
+            A state of the stream, from :meth:`state_after` or from the
+            stream's `state_dict`; a result of :meth:`state_dict`; or the
+            state of a whole `StatefulDataLoader`.  The number of workers may
+            differ, unless it is the state of a single worker.
 
         Raises
         ------
         fuel.exceptions.StateMismatchError
-            If the state is of another pipeline or damaged, or of one of
-            several workers where there are not as many.
+            If the state belongs to another pipeline, is damaged, or belongs
+            to a single worker and the number of workers differs.
         """
         self._clear_after_fork()
         if is_loader_state(state):
@@ -466,9 +480,9 @@ class StreamIterable(IterableDataset[Any]):
 
 
 def _end_without_parent() -> None:
-    """End this worker if the process that started it has died already."""
-    # PyTorch's worker takes its parent of now for that process, and would
-    # wait for ever for another one.
+    """End this worker if the process that started it has died."""
+    # PyTorch's worker takes its present parent for that process, and would
+    # wait for ever for the present parent to end.
     parent = multiprocessing.parent_process()
     if parent is not None and not (
             os.getppid() == parent.pid if _is_forked() else parent.is_alive()):
@@ -478,7 +492,7 @@ def _end_without_parent() -> None:
 def _is_forked() -> bool:
     """Return whether this process is a fork of the one that started it."""
     process = multiprocessing.current_process()
-    # The first one is the platform's default.
+    # The first method of the list is the platform's default.
     method = multiprocessing.get_start_method(allow_none=True) or (
         multiprocessing.get_all_start_methods()[0])
     return isinstance(process, context.ForkProcess) or (

@@ -1,4 +1,4 @@
-"""Make tensors of what streams return, over the same memory."""
+"""Make tensors of the data of streams, over the same memory."""
 from __future__ import annotations
 
 import functools
@@ -25,12 +25,14 @@ def as_tensors(data: Batch, stream: StreamLike,
                chosen: Collection[str] | None = None) -> Batch:
     """Return the data of each source as a tensor, without a copy.
 
-    `stream`: names the sources.
-    `chosen`: sources to convert. Default: all. Others stay as they are.
+    `stream`: the stream that has the sources.
+    `chosen`: the sources to convert; others stay as they are. Defaults to
+        all.
     """
     if chosen is None:
         try:
-            # Nearly always; the names of sources take longer than this.
+            # This nearly always succeeds, in less time than it takes to get
+            # the names of the sources.
             return tuple([_of_plain_array(part) for part in data])
         except (TypeError, ValueError):
             pass
@@ -41,7 +43,10 @@ def as_tensors(data: Batch, stream: StreamLike,
 
 
 def _of_plain_array(array: object) -> torch.Tensor:
-    """Return the tensor of an array laid out as those of Fuel."""
+    """Return the tensor of an array; TypeError unless it is plain.
+
+    Plain arrays are writable, aligned and contiguous, like those of Fuel.
+    """
     if type(array) is not numpy.ndarray or not array.flags.carray:
         raise TypeError
     return torch.from_numpy(array)
@@ -50,9 +55,9 @@ def _of_plain_array(array: object) -> torch.Tensor:
 def as_tensor(value: object, source: str) -> torch.Tensor:
     """Return the data of one source as a tensor.
 
-    Arrays are not copied, unless they are read-only or in the other byte
-    order, which those of Fuel never are. A sparse batch becomes a sparse
-    tensor over the same three arrays.
+    Arrays are copied only if they are read-only, are not in native byte order
+    or have negative strides; arrays of Fuel are never copied. A sparse batch
+    becomes a sparse tensor over the same three arrays.
     """
     require_unmasked(value, source, _USER)
     if isinstance(value, numpy.ndarray):
@@ -82,7 +87,8 @@ def _of_array(array: NDArray[Any], source: str) -> torch.Tensor:
 
 
 def _of_sparse(batch: SparseRows, source: str) -> torch.Tensor:
-    # PyTorch's functions take rows for sorted, with each column once.
+    # PyTorch's functions assume that the columns of a row are sorted and
+    # distinct.
     batch = canonical_rows(batch)
     return sparse_tensor([
         _of_array(array, source)
@@ -91,16 +97,16 @@ def _of_sparse(batch: SparseRows, source: str) -> torch.Tensor:
 
 def sparse_tensor(parts: Sequence[torch.Tensor],
                   shape: Sequence[int]) -> torch.Tensor:
-    """Return a sparse tensor of its parts, see :func:`dense_parts`."""
+    """Return the sparse tensor of dense parts; see :func:`dense_parts`."""
     _hear_of_sparse_tensors()
     return torch.sparse_csr_tensor(
         *parts, size=tuple(shape), check_invariants=False)
 
 
 def expect_sparse(types: SourceTypes) -> None:
-    """Prepare for sparse tensors from other processes, if some will come.
+    """Prevent PyTorch's warning, if workers will send sparse tensors.
 
-    PyTorch makes them where it receives them.
+    PyTorch makes these tensors, and would warn, in the receiving process.
     """
     if any(known.is_sparse for known in types.values()):
         _hear_of_sparse_tensors()
@@ -108,14 +114,17 @@ def expect_sparse(types: SourceTypes) -> None:
 
 @functools.lru_cache
 def _hear_of_sparse_tensors() -> None:
-    """Make the tensor at which PyTorch warns that such are a new feature."""
+    """Make a first sparse tensor, and hide PyTorch's warning.
+
+    PyTorch warns once that sparse tensors are a new feature.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         torch.sparse_csr_tensor([0, 0], [], [], size=(1, 1))
 
 
 def dense_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """Return the tensors with memory that a tensor is made of."""
+    """Return the dense tensors that make up a tensor."""
     if tensor.layout is not torch.sparse_csr:
         return [tensor]
     return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]

@@ -1,4 +1,4 @@
-"""Read batches into the slots in which loaders receive them."""
+"""Read batches into the slots through which loaders receive them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
@@ -22,9 +22,9 @@ from fuel.typing import Batch, EpochIterator, StreamLike
 
 
 class SlotOutputs(Outputs):
-    """Slots that are offered to the stages of one batch.
+    """Slots that are offered to the stages that make a batch.
 
-    `sizes`: of the arrays that are expected, in bytes.
+    `sizes`: sizes of the arrays that are expected, in bytes.
     """
 
     def __init__(self, sender: SlotSender, sizes: Sequence[int],
@@ -32,11 +32,11 @@ class SlotOutputs(Outputs):
         self._sender = sender
         self._sizes = list(sizes)
         self.takes_rows = takes_rows
-        # By the address of their memory.
+        # The slots that stages use, by address of their memory.
         self._given: dict[int, LentSlot] = {}
 
     def give(self, nbytes: int) -> NDArray[numpy.uint8] | None:
-        """Return the memory of a slot, for a size that is expected."""
+        """Return the memory of a slot; None if the size is not expected."""
         if nbytes not in self._sizes:
             return None
         self._sizes.remove(nbytes)
@@ -48,10 +48,10 @@ class SlotOutputs(Outputs):
         return memory
 
     def take(self, parts: list[Any], place: int) -> None:
-        """Make a tensor of an array that lies in a slot.
+        """Replace an array that fills a slot by a tensor over the slot.
 
-        An array that a stage keeps as well is copied. One that is a part of
-        what was given stays an array.
+        If a stage still uses the slot, the array is copied instead. An array
+        that fills only a part of the slot is left unchanged.
         """
         array = parts[place]
         lent = self._given.get(address_of(array))
@@ -71,15 +71,15 @@ class SlotOutputs(Outputs):
                 dtype).reshape(shape)
 
     def unused(self) -> set[int]:
-        """Return the sizes of the buffers given, and not taken since."""
+        """Return the sizes of slots that stages used, but not for outputs."""
         return {lent.nbytes for lent in self._given.values()}
 
 
 class SharedBatches:
     """Reads the batches of a stream in a worker of a loader.
 
-    `chosen`: sources that become tensors.
-    `read_next`: returns the next data of an epoch.
+    `chosen`: the sources that become tensors.
+    `read_next`: function that returns the next data of an epoch.
     """
 
     def __init__(self, stream: StreamLike, chosen: Collection[str],
@@ -92,11 +92,14 @@ class SharedBatches:
         self._sender = sender
         # Sizes of the large arrays of the last batch, in bytes.
         self.expected: list[int] = []
-        # Of arrays that stages use between others only.
+        # Sizes of arrays that only other stages use, in bytes.
         self._unused: set[int] = set()
 
     def read(self, iterator: EpochIterator[Batch]) -> Batch:
-        """Return the next batch, tensors where arrays can be sent at once."""
+        """Return the next batch.
+
+        Arrays that can be sent without a further copy become tensors.
+        """
         outputs = SlotOutputs(
             self._sender, self.expected, self._takes_rows)
         with placed(outputs):
@@ -119,7 +122,10 @@ class SharedBatches:
 
 
 def _is_plain(part: object) -> bool:
-    """Return whether an array is one of numbers, laid out as Fuel's are."""
+    """Return whether data are a plain array of numbers.
+
+    Plain arrays are writable, aligned, contiguous and of native byte order.
+    """
     return (type(part) is numpy.ndarray and part.flags.carray
             and part.dtype.kind in 'biufc' and part.dtype.isnative
             and part.dtype.char not in 'gG')

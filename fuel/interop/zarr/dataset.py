@@ -1,4 +1,4 @@
-"""Data sets in Zarr stores, and whether the files of a store change."""
+"""Read data sets in Zarr stores, and check their files for changes."""
 from __future__ import annotations
 
 import hashlib
@@ -25,13 +25,13 @@ from fuel.storage.layout import native_type
 from fuel.storage.file_bytes import identity_of
 from fuel.utils import do_not_pickle_attributes
 
-# To open a store that is changed at the same time.
+# Most attempts to open a store that another program changes.
 ATTEMPTS = 10
 
 #: A path, a store of Zarr's, a group or an array.
 Store: TypeAlias = object
 
-# Of either version, which have other names in them.
+# Typed as Any: versions 2 and 3 of Zarr have different names.
 _zarr: Any = zarr
 IS_ZARR_2 = zarr.__version__.startswith('2.')
 
@@ -43,14 +43,15 @@ class ZarrDataset(RowsDataset, WithStorageOptions):
     Parameters
     ----------
     store : str, path-like or object
-        A group, whose arrays become the sources under their names, or an
-        array, the source ``'data'``; or where there is one, such as a URL.
+        A group or an array of Zarr, or its path or URL. The arrays of a group
+        become sources, under their names; an array becomes the source
+        ``'data'``.
     which_sets, splits
         As for :class:`~fuel.datasets.npy.NPYDataset`.
     cache_bytes : int, optional
         See :class:`~fuel.interop.arrow.ArrowDataset`.
     storage_options : dict, optional
-        As for :class:`~fuel.datasets.hdf5.H5PYDataset`, of a URL.
+        Options for a URL, as for :class:`~fuel.datasets.hdf5.H5PYDataset`.
     sources, axis_labels
         Arguments of :class:`~fuel.datasets.Dataset`, `sources` and
         `axis_labels`. The labels default to the names of the dimensions.
@@ -59,7 +60,8 @@ class ZarrDataset(RowsDataset, WithStorageOptions):
     ----------
     num_examples : int
     storage_options : dict or None
-        Without credentials, which may be assigned; None of local files.
+        The options without credentials; None for local files. Assign
+        credentials to this attribute after unpickling.
     readers : dict of str to Reader
 
     Raises
@@ -73,8 +75,8 @@ class ZarrDataset(RowsDataset, WithStorageOptions):
 
     Notes
     -----
-    Chunks are decoded by Zarr, all that share the first axis at once. A
-    pickle holds the path or the store. Only arrays of `sources` are read.
+    Zarr decodes the chunks. All chunks of the same rows are decoded together.
+    A pickle holds the path or the store. Only arrays of `sources` are read.
 
     Examples
     --------
@@ -113,7 +115,7 @@ class ZarrDataset(RowsDataset, WithStorageOptions):
                 self._origin, (str, os.PathLike)) and not isinstance(
                     self._origin, RemotePath) else None)
             arrays = self._open()
-            # The arrays were read of the state that was looked at.
+            # Stop if no file changed while the arrays were opened.
             if before is None or before.is_current():
                 break
         else:
@@ -134,7 +136,7 @@ class ZarrDataset(RowsDataset, WithStorageOptions):
             for name, array in arrays.items()}
 
     def _open(self) -> dict[str, Any]:
-        """Return the arrays of the store."""
+        """Return the arrays of the store, by name."""
         found = self._origin
         if isinstance(found, RemotePath):
             found = _open_remote(found)
@@ -161,7 +163,7 @@ class ZarrDataset(RowsDataset, WithStorageOptions):
 def _open_remote(path: RemotePath) -> Any:
     """Return the group or array of a URL."""
     url, options = path.reveal()
-    # Of a file system that is missing, this says which extra brings it.
+    # If the file system is missing, the error names the extra to install.
     filesystem_of(url, options)
     secrets = Secrets(url, options)
     try:
@@ -180,7 +182,7 @@ def _open_remote(path: RemotePath) -> Any:
 
 def _remote_error(secrets: Secrets, error: Exception, what: str,
                   advice: str = '') -> OSError:
-    """Return the error that a store at a URL fails with, without secrets."""
+    """Return the error for a store at a URL, with secrets hidden."""
     kind: type[OSError] = OSError
     for known in (FileNotFoundError, PermissionError, TimeoutError):
         if isinstance(error, known):
@@ -190,7 +192,7 @@ def _remote_error(secrets: Secrets, error: Exception, what: str,
 
 
 def _lists_arrays(group: Any) -> bool:
-    """Return whether a group on a server says which arrays it has."""
+    """Return whether a group at a URL lists its arrays."""
     try:
         return any(True for _ in group.arrays())
     except Exception:  # noqa: BLE001 (of what a server sends as a folder)
@@ -198,7 +200,7 @@ def _lists_arrays(group: Any) -> bool:
 
 
 def _labels_of(array: Any) -> tuple[str, ...]:
-    """Return the names of the dimensions of an array, if it has them."""
+    """Return the names of an array's dimensions; () if it has none."""
     names = getattr(array.metadata, 'dimension_names', None) or (
         array.attrs.get('_ARRAY_DIMENSIONS')) or ()
     return tuple(names) if all(
@@ -207,7 +209,7 @@ def _labels_of(array: Any) -> tuple[str, ...]:
 
 def _groups(array: zarr.Array[Any], name: str, path: str,
             file: Folder | NoFile, secrets: Secrets | None) -> Groups:
-    """Return the chunks of an array, by their first axis."""
+    """Return the chunks of an array as groups of rows."""
     size = (getattr(array, 'shards', None) or array.chunks)[0]
     count = array.shape[0]
     lengths = [min(size, count - start) for start in range(0, count, size)]
@@ -224,9 +226,9 @@ def _groups(array: zarr.Array[Any], name: str, path: str,
 def _decoder(array: zarr.Array[Any], name: str, path: str, size: int,
              dtype: numpy.dtype[Any], folder: Folder | None,
              secrets: Secrets | None) -> Callable[[int], NDArray[Any]]:
-    """Return a function that decodes the chunks that share their first index.
+    """Return a function that decodes the chunks with a given first index.
 
-    `secrets`: of a store at a URL, which errors must not show.
+    `secrets`: secrets of a store at a URL, which errors must not show.
     """
     def check(group: int) -> None:
         if folder is not None:
@@ -240,7 +242,7 @@ def _decoder(array: zarr.Array[Any], name: str, path: str, size: int,
                 raise _remote_error(secrets, error, (
                     f'{path}, source {name!r}: chunks {group} of the first '
                     f'axis cannot be read')) from None
-            # If it was changed, that is the reason.
+            # If the store was changed, raise the error that says so.
             check(group)
             raise DamagedFileError(
                 f'{path}, source {name!r}: chunks {group} of the first axis '
@@ -252,14 +254,14 @@ def _decoder(array: zarr.Array[Any], name: str, path: str, size: int,
 
 
 class Folder:
-    """A folder that is read in one state, as a file is.
+    """A folder that must not change while its files are read.
 
-    A Zarr store has no mark of its version: it is that of all its files, which
-    are looked at when it is opened and at the beginning of an epoch; those of
-    a chunk again when it was read.
+    A Zarr store has no mark of its version, so the states of all its files are
+    compared: when the store is opened and at the beginning of an epoch. The
+    files of a chunk are compared again after the chunk was read.
 
-    `path`: of the folder.
-    `identity`: equal for two looks at one state.
+    `path`: path of the folder.
+    `identity`: equal as long as no file of the folder changes.
     """
 
     is_remote = False
@@ -270,18 +272,20 @@ class Folder:
         self.identity = _identity(self._states)
 
     def is_current(self) -> bool:
-        """Return whether all files are as they were."""
+        """Return whether no file was changed since the folder was opened."""
         now = dict(_look(self.path))
         return not now or now == self._states
 
     def check(self) -> None:
-        """Raise DamagedFileError if a file is not as it was."""
+        """Raise DamagedFileError if a file was changed."""
         if not self.is_current():
             raise self._changed('a file of it')
 
     def check_chunks(self, array: zarr.Array[Any], first: int) -> None:
-        """Raise DamagedFileError if the chunks of an array with this first
-        index were written since the folder was opened."""
+        """Raise DamagedFileError if chunks with a first index were changed.
+
+        `first`: the index of the chunks along the first axis.
+        """
         parts = array.chunks if IS_ZARR_2 else array.shards or array.chunks
         rest = [range(-(-length // part)) for length, part in zip(
             array.shape[1:], parts[1:], strict=True)]
@@ -309,7 +313,7 @@ class Folder:
 
 
 def folder_of(array: zarr.Array[Any]) -> str | None:
-    """Return the folder of an array's store, None if it is in none."""
+    """Return the folder of an array's store; None for other stores."""
     store, module = array.store, _zarr
     if IS_ZARR_2:
         return str(store.path) if isinstance(
@@ -319,10 +323,10 @@ def folder_of(array: zarr.Array[Any]) -> str | None:
 
 
 def _keys(array: zarr.Array[Any], index: tuple[int, ...]) -> list[str]:
-    """Return the names that the file of a chunk may have."""
+    """Return the possible names of the file of a chunk."""
     if not IS_ZARR_2:
         return [array.metadata.encode_chunk_key(index)]
-    # It does not say which character is between the numbers.
+    # Zarr 2 has no attribute for the character that separates the numbers.
     return [separator.join(map(str, index)) for separator in './']
 
 
