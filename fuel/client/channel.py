@@ -36,11 +36,11 @@ _MECHANISM_MISMATCH = 0x11000002
 
 
 class LostError(Exception):
-    """The connection was cut while something was waited for."""
+    """The connection was cut while the client waited for a message."""
 
 
 class Delivery(NamedTuple):
-    """A message about the present epoch."""
+    """A batch or another message of the server about the present epoch."""
 
     fields: Fields
     frames: list[Any]
@@ -51,9 +51,9 @@ class Delivery(NamedTuple):
 class Options(NamedTuple):
     """Options of a connection to a server.
 
-    `sources`: the names that the client has for what arrives.
-    `timeout`: seconds to wait for a server that is not there yet.
-    `reconnect`: seconds to wait for the successor of one that vanished.
+    `sources`: the client's names of the sources that the server sends.
+    `timeout`: seconds to wait for a server before the first connection.
+    `reconnect`: seconds to wait for the successor of a server that vanished.
     `stalled`: seconds without a batch after which the pipeline counts as
         stalled.
     """
@@ -71,19 +71,22 @@ class Options(NamedTuple):
 
 
 class ServerChannel:
-    """A client's socket to a server: connects, sends, and takes messages.
+    """A client's socket to a server: connects, sends, and receives messages.
 
-    Not thread-safe: :class:`~fuel.client.connection.Connection` has a lock.
+    Not thread-safe: its subclass :class:`~fuel.client.connection.Connection`
+    has a lock.
 
-    `welcome`, `joined`: the server's answers, while it is connected.
+    `welcome`, `joined`: the server's answers to the messages hello and join;
+        None while there is no answer.
     `refusal`: the server's reason not to serve this client.
-    `queue`: messages about the epoch that nobody took yet.
-    `stacks`, `obstacle`: where the pipeline is, and what the server waits for
-        that other clients have to do, when it was last asked.
-    `leases`: shared memory of the server.
+    `queue`: received messages about the epoch that no session has taken yet.
+    `stacks`, `obstacle`: the server's answer to the last request for stacks:
+        the stack of the pipeline's thread, and for which other clients the
+        server waits.
+    `leases`: the slots of the server's shared memory that the client reads.
     `generation`: number of connections made.
-    `is_waiting`: whether an exception that comes out of here, by Ctrl-C say,
-        came while it waited, so that no message is lost.
+    `is_waiting`: whether the channel waits for messages.  An exception that is
+        raised during the wait, by Ctrl-C for example, loses no message.
     """
 
     def __init__(self, options: Options, client: str) -> None:
@@ -114,7 +117,7 @@ class ServerChannel:
         self._next_try = 0.0
 
     def end(self) -> None:
-        """Free all that is left."""
+        """Free the queued batches, the leases and the ZeroMQ context."""
         # Their memory is freed when no array of the user's is in it.
         self.leases = Leases(0)
         self.queue.clear()
@@ -177,7 +180,7 @@ class ServerChannel:
             'shared_memory': self.options.shared_memory})
 
     def _cut(self) -> None:
-        """Close the socket and drop the state of the server."""
+        """Close the socket and drop what the server has sent."""
         if self._monitor is not None:
             self._socket.disable_monitor()
             self._monitor.close()
@@ -188,7 +191,8 @@ class ServerChannel:
         self._lose()
 
     def _listen(self, timeout: float) -> None:
-        """Receive messages, while the server stays."""
+        """Receive messages until none are left; raise LostError if the server
+        is gone."""
         self.is_waiting = timeout > 0
         self.last_look = time.monotonic()
         ready = dict(self._poller.poll(timeout * 1000))
@@ -203,7 +207,8 @@ class ServerChannel:
             self.flush()
 
     def _explain(self, event: Any) -> None:
-        """Raise an error if the keys do not fit."""
+        """Record a refusal if the server rejects the client's keys, or if only
+        one of the two has keys."""
         if event['event'] == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
             self._refuse('the server does not accept this key')
         elif (event['event'] == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
@@ -238,7 +243,8 @@ class ServerChannel:
             send_now(socket, [pack_header(fields)])
 
     def _receive(self, socket: zmq.Socket[bytes]) -> None:
-        """Receive messages, while the server stays."""
+        """Handle the messages that have arrived; raise LostError if one is
+        invalid or the server says goodbye."""
         for header, *frames in receive_all(socket):
             try:
                 self._handle(socket, unpack_header(bytes(header)), frames)
@@ -287,7 +293,8 @@ class ServerChannel:
         self.welcome = fields
 
     def _check_order(self, welcome: Fields) -> None:
-        """Warn of a name that the server has in another place."""
+        """Warn if the client and the server have the same name for different
+        sources."""
         names = list(self.options.sources)
         sent = get_field(welcome, 'sources', list)
         if any(name in sent and name != other
@@ -326,7 +333,8 @@ class ServerChannel:
             raise WireError(f'a segment that does not open: {error}') from None
 
     def _give_back(self, socket: zmq.Socket[bytes], join: int) -> None:
-        """Release batches of this client for clients that wait."""
+        """Return half of the prefetched batches to the server, for clients
+        that wait."""
         given = IndexSet()
         if join == self.join_number:
             having = [delivery for delivery in self.queue
@@ -338,7 +346,7 @@ class ServerChannel:
                             'indices': given.ranges()})
 
     def _lose(self) -> None:
-        """Drop the state of the server that is gone."""
+        """Drop what a server that is gone has sent."""
         if self.welcome is not None:
             self.since = time.monotonic()
         self.welcome = None

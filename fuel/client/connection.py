@@ -1,4 +1,4 @@
-"""A client's connection to a server: one socket, used by who waits."""
+"""A client's connection to a server: one socket for all its threads."""
 from __future__ import annotations
 
 import logging
@@ -37,11 +37,11 @@ _MEASURES_SECONDS = 1.0
 class Connection(ServerChannel):
     """The connection of a client to a server.
 
-    Whoever waits for the server uses the socket itself: handing each
-    message over to another thread would cost more than most messages take.
-    While nobody waits, a thread of the connection answers the server.  They
-    take turns by a lock, which guards all that is here.  Users take it by
-    `with` alone: anything else may keep it for ever when Ctrl-C comes.
+    A thread that waits for the server uses the socket itself: passing each
+    message to another thread would take longer than most messages do.  While
+    no thread waits, a thread of the connection answers the server.  A lock
+    guards the socket and all attributes.  The user's threads acquire the lock
+    by `with` alone: otherwise Ctrl-C might leave it locked for ever.
     """
 
     def __init__(self, options: Options, client: str) -> None:
@@ -61,7 +61,8 @@ class Connection(ServerChannel):
             raise
 
     def is_usable(self) -> bool:
-        """Return whether the connection is this process's, and open."""
+        """Return whether the connection is open and was made in this
+        process."""
         return not self.closing.is_set() and self.owner == os.getpid()
 
     def report(self, **fields: object) -> None:
@@ -71,7 +72,8 @@ class Connection(ServerChannel):
             self.flush()
 
     def report_later(self, **fields: object) -> None:
-        """Queue a message to be sent soon; a finalizer may call this."""
+        """Queue a message for the connection's thread; finalizers may call
+        this."""
         self.outgoing.append(fields)
         self.wake_up()
 
@@ -87,7 +89,7 @@ class Connection(ServerChannel):
             self._thread.join(_WARNING_SECONDS)
 
     def wait_for_server(self) -> Fields:
-        """Return the server's welcome; wait until a server answers."""
+        """Wait until a server answers, and return its welcome message."""
         patience = time.monotonic() + _WARNING_SECONDS
         while (welcome := self.welcome) is None:
             if self.refusal is not None:
@@ -119,7 +121,7 @@ class Connection(ServerChannel):
                 'this port?')
 
     def join(self, resume: State | None) -> Fields:
-        """Ask for a place in an epoch and wait for it."""
+        """Ask the server to join an epoch, and return its answer."""
         self.wait_for_server()
         with self._turn:
             if self.welcome is None:
@@ -138,7 +140,7 @@ class Connection(ServerChannel):
         return {**(self.joined or {}), 'generation': generation}
 
     def take(self, generation: int) -> Delivery:
-        """Return the next message about the epoch."""
+        """Wait for the next message about the epoch, and return it."""
         def next_delivery() -> Any:
             self._check_generation(generation)
             return self.queue.popleft() if self.queue else None
@@ -149,9 +151,11 @@ class Connection(ServerChannel):
         return delivery
 
     def ask_measures(self, *, is_exact: bool) -> None:
-        """Request the measurements of the served stages now and then.
+        """Request the measurements of the served stages, unless it was done
+        recently.
 
-        `is_exact`: whether each item is to be timed, and each batch asks.
+        `is_exact`: whether the server times each item.  Then each call sends a
+            request.
         """
         now = time.monotonic()
         if is_exact or self._asks_exactly or now >= self._next_ask:
@@ -182,7 +186,8 @@ class Connection(ServerChannel):
         return found
 
     def _request_stacks(self) -> None:
-        """Request the pipeline's stacks, and what the server waits for."""
+        """Request the stack of the server's pipeline and the reason why the
+        server waits; wait a few seconds for the answer."""
         self.stacks, self.obstacle = None, ''
         self.report(type='stacks')
         deadline = time.monotonic() + _WARNING_SECONDS
@@ -203,7 +208,8 @@ class Connection(ServerChannel):
                 f'{self.stacks or "unknown, since it does not answer"}')
 
     def _talk(self, find: Callable[[], Any], timeout: float) -> Any:
-        """Use the socket until something is found, or time has passed."""
+        """Call `find`; if it finds nothing, exchange messages once, for at
+        most `timeout` seconds, and call it again."""
         with self._turn:
             self.is_waiting = False
             if time.monotonic() - self.last_look > _STALE_SECONDS:

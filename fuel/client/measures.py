@@ -1,4 +1,4 @@
-"""Checks of measures and statuses that a server sends."""
+"""Check the measurements and the status that a server sends."""
 from __future__ import annotations
 
 import dataclasses
@@ -27,7 +27,8 @@ def take_stages(measured: list[Any]) -> list[StageMeasurements]:
 
 
 def take_took(fields: Fields) -> tuple[Path | None, float]:
-    """Return the stage that took most of a batch, and the batch's seconds."""
+    """Return the path of the stage that took most of a batch's time, and the
+    seconds that the batch took."""
     took = get_field(fields, 'took', list, None)
     if took is None:
         return None, 0.
@@ -68,7 +69,7 @@ def _take_stage(fields: object) -> StageMeasurements:
 class ServerStatus(NamedTuple):
     """The status of a server, checked.
 
-    `numbers`: numbers and texts, by name.
+    `numbers`: counts, times and texts, by name.
     """
 
     numbers: dict[str, int | float | str]

@@ -1,4 +1,4 @@
-"""One epoch of a server, as far as a client is concerned."""
+"""One epoch of a server, from the view of one client."""
 from __future__ import annotations
 
 from typing import Protocol
@@ -21,7 +21,7 @@ from fuel.workers.remote_stream import RemoteSession
 
 
 class Connector(Protocol):
-    """The stream of a session, which connects it."""
+    """A stream that provides the connection of a session."""
 
     @property
     def sources(self) -> Sources:
@@ -36,8 +36,9 @@ class Connector(Protocol):
 class ServerSession(RemoteSession[Connector]):
     """One epoch of a server, from the view of this client.
 
-    `epoch`: number of the epoch at the server; 0 before it has joined one.
-    `generation`: the connection over which it has joined; 0 for none.
+    `epoch`: the server's number of the epoch; 0 before the client has joined.
+    `generation`: number of the connection over which the client has joined the
+        epoch; 0 if it has to join.
     `is_exact`: whether the server times each item.
     """
 
@@ -62,7 +63,8 @@ class ServerSession(RemoteSession[Connector]):
         self._known: dict[int, Receipt] = {}
 
     def receive(self, stream: Connector | None) -> None:
-        """Hold the next batch, or error; Ctrl-C does not lose it."""
+        """Receive the next batch, or error, into `held`; Ctrl-C does not lose
+        it."""
         assert stream is not None
         while True:
             if self.left:
@@ -105,7 +107,8 @@ class ServerSession(RemoteSession[Connector]):
         return connection
 
     def _on_joined(self, connection: Connection, joined: Fields) -> None:
-        """Take over the server's position, and its record of this client."""
+        """Adopt the server's position, and its record of the batches that this
+        client delivered."""
         run = get_field(joined, 'run', str)
         epoch = get_field(joined, 'epoch', int)
         start = get_field(joined, 'start', int)
@@ -123,7 +126,8 @@ class ServerSession(RemoteSession[Connector]):
 
     def _open(self, connection: Connection, delivery: Delivery,
               num_sources: int) -> None:
-        """Hold the batch or the error of a message."""
+        """Put the batch or the error of a message into `held`, and acknowledge
+        it."""
         fields = delivery.fields
         kind = fields['type']
         if kind == 'end':
@@ -151,7 +155,7 @@ class ServerSession(RemoteSession[Connector]):
 
     @fault_point('client count')
     def count(self, receipt: tuple[Fields, State | None]) -> None:
-        """Count a batch, or error, that the user has got."""
+        """Count a batch, or error, that the user has received."""
         fields, base = receipt
         index = get_field(fields, 'index', int)
         self._floor = get_field(fields, 'floor', int, 0)
@@ -168,14 +172,15 @@ class ServerSession(RemoteSession[Connector]):
         return self._delivered.first_missing(self._floor)
 
     def _latest_known(self) -> int:
-        """Return after how many delivered batches a state is known last."""
+        """Return the greatest number of delivered batches after which the
+        pipeline's state is known."""
         front = self._front()
         return max((number for number in self._known if number <= front),
                    default=0)
 
     def state(self) -> State | None:
         """Return a state from which another client, or another server,
-        continues."""
+        resumes."""
         if not self.epoch:
             resume: State | None = self.resume
             return resume
@@ -199,7 +204,7 @@ class ServerSession(RemoteSession[Connector]):
                 'done': self._delivered.ranges()}
 
     def last_state(self) -> State | None:
-        """Return the position that the epoch after this one follows."""
+        """Return the position after which the next epoch begins."""
         state = self.state()
         return None if state is None else {**state, 'over': True}
 
@@ -220,7 +225,7 @@ class ServerSession(RemoteSession[Connector]):
 
 
 def take_data(delivery: Delivery, num_sources: int) -> Batch:
-    """Return the data of a batch; its arrays are the user's own."""
+    """Return the data of a batch, in arrays that the user may keep."""
     items = delivery.fields.get('items')
     slot = get_field(delivery.fields, 'slot', dict, None)
     data = (decode(items, delivery.frames) if slot is None
@@ -252,7 +257,8 @@ def _take_from_slot(slot: Fields, items: object, leases: Leases) -> Batch:
 
 
 def as_exception(described: Fields) -> Exception:
-    """Return an error of the server's pipeline as one of ours."""
+    """Return the exception of this process for an error of the server's
+    pipeline."""
     return ErrorReport(
         get_field(described, 'kind', str, None),
         get_field(described, 'summary', str, ''),

@@ -24,7 +24,7 @@ from fuel.workers.remote_stream import (
 
 
 class ServedStage(RemoteStage):
-    """A stream whose epochs a server makes."""
+    """The stage of a stream whose epochs a server makes."""
 
     __slots__ = ()
 
@@ -49,7 +49,8 @@ class ServedStage(RemoteStage):
         return session
 
     def state_of(self, epoch: Epoch) -> State:
-        """Return the state of an epoch; the server continues after its end."""
+        """Return the state of an epoch; at its end, with the server's
+        position."""
         state = super().state_of(epoch)
         if epoch.finished:
             state = {**state, 'leftover': session_of(epoch).state()}
@@ -80,7 +81,8 @@ class ServedStage(RemoteStage):
             connection.report_later(type='measure', is_exact=is_exact)
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
-        """Make an epoch the last one."""
+        """Make an epoch the stream's latest one; dropping its iterator leaves
+        it."""
         super().adopt(epoch, iterator)
         session = session_of(epoch)
         if session is not None:
@@ -90,31 +92,33 @@ class ServedStage(RemoteStage):
 
 
 class ServerDataStream(RemoteStream):
-    """A stream that comes from a server in another process.
+    """A stream whose batches come from a server in another process.
 
     Parameters
     ----------
     sources : tuple of str
-        Names for what arrives, in its order; they need not be the names
-        that the server has.  One that the server has in another place is
-        logged as a warning.
+        Names of the sources that the server sends, in the server's order.
+        They need not be the server's names.  A name that the server has for
+        another of its sources is logged as a warning.
     produces_examples : bool, optional
-        Whether the server sends examples (as opposed to batches); another
-        kind is an error.  Defaults to None: what the server says.
+        Whether the server must send examples (True) or batches (False); the
+        other kind is an error.  Defaults to None: the kind that the server
+        reports.
     host : str, optional
         Defaults to ``'localhost'``.
     port : int, optional
         Defaults to 5557.
     hwm : int, optional
-        Number of batches that may be sent and not handed out.  The smaller
-        of this and the server's counts.  Defaults to 10.
+        Number of batches that the client prefetches: batches that the server
+        has sent and that the iterator has not returned.  The server's own
+        `hwm` applies if it is smaller.  Defaults to 10.
     axis_labels : dict, optional
-        Maps source names to tuples of strings.  Defaults to None: what the
-        server says.
+        Maps source names to tuples of strings.  Defaults to None: the labels
+        of the served stream.
     rank : int, optional
-        For servers that share by rank.
+        Rank of this client, for servers with ``sharing='rank'``.
     timeout : float, optional
-        Seconds to wait for a server that is not there yet.  Defaults to
+        Seconds to wait for a server before the first connection.  Defaults to
         ``config.connect_timeout``, 60.
     reconnect : float, optional
         Seconds to wait for the successor of a server that has vanished.
@@ -131,17 +135,17 @@ class ServerDataStream(RemoteStream):
     Raises
     ------
     fuel.exceptions.ServerError
-        By the epoch iterator, if there is no server, or it refuses.
+        By the epoch iterator, if no server answers, or the server refuses the
+        client.
 
     Notes
     -----
-    The connection is made when data, or something that only the server
-    knows, is asked for.  `close`, `reset`, `next_epoch` and pickling never
-    connect.
+    The stream connects when it first needs data, or an attribute that only the
+    server knows.  `close`, `reset`, `next_epoch` and pickling never connect.
 
     With several clients, each batch goes to exactly one of them, unless the
-    server shares otherwise; an epoch ends for all when all of it was handed
-    out.  A client that leaves an epoch joins the next one.
+    server has another `sharing`.  An epoch ends for all clients when all its
+    batches were delivered.  A client that leaves an epoch joins the next one.
 
     Examples
     --------
@@ -195,12 +199,12 @@ class ServerDataStream(RemoteStream):
 
     @property
     def runs_in(self) -> str:
-        """The server (str)."""
+        """``'server '``, then the server's host and port (str)."""
         return f'server {self.host}:{self.port}'
 
     @property
     def produces_examples(self) -> bool:
-        """Whether single examples come, as opposed to batches (bool)."""
+        """Whether the server sends examples, as opposed to batches (bool)."""
         if self._produces_examples is None:
             examples = self._greet().get('examples')
             if not isinstance(examples, bool):
@@ -231,12 +235,12 @@ class ServerDataStream(RemoteStream):
 
     @property
     def connected(self) -> bool:
-        """Whether there is a connection to a server now (bool)."""
+        """Whether the client is connected to a server now (bool)."""
         return any(connection.welcome is not None
                    for connection in self._connections())
 
     def connect(self) -> None:
-        """Connect to the server now; data connect by themselves."""
+        """Connect to the server now, before the first batch is requested."""
         self._greet()
 
     def _greet(self) -> dict[str, Any]:
@@ -246,7 +250,7 @@ class ServerDataStream(RemoteStream):
         return self._connections()[0].wait_for_server()
 
     def _connections(self) -> list[Connection]:
-        """Return the connections that this process has."""
+        """Return the open connections that this process has made."""
         with stage_of(self).lock:
             mine = [connection for connection
                     in vars(self).setdefault('_made', [])
@@ -286,26 +290,26 @@ class ServerDataStream(RemoteStream):
                              f'are no requests; got {request!r}')
 
     def get_leftover(self) -> Any:
-        """Return the state of the server when the last batch was handed out.
+        """Return the state of the server after the last delivered batch.
 
         See :meth:`AbstractDataStream.get_leftover`.
         """
         return self.session.state() if 'session' in vars(self) else None
 
     def set_leftover(self, leftover: object) -> None:
-        """Do nothing: the epoch was begun with the left-over already."""
+        """Do nothing: the epoch has begun from the left-over already."""
 
     def reset(self) -> None:
-        """Leave the present epoch; the next one is clean."""
+        """Leave the present epoch; the next iterator begins another one."""
         if 'session' in vars(self):
             self.session.leave()
 
     def next_epoch(self) -> None:
-        """Leave the present epoch; the next one is clean."""
+        """Leave the present epoch; the next iterator begins another one."""
         self.reset()
 
     def close(self) -> None:
-        """Leave the epoch and disconnect; a new epoch connects again.
+        """Leave the epoch and disconnect; a new epoch iterator connects again.
 
         A thread that waits for a batch gets an error.
         """

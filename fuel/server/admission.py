@@ -25,10 +25,11 @@ _RESTART_SECONDS = 2.0
 
 
 class Join(NamedTuple):
-    """A client becomes a member of the present epoch.
+    """Decision that a client becomes a member of the present epoch.
 
-    `before`: the client whose position it continues; empty for none.
-    `claims`: the batches that this one delivered.
+    `before`: name of the client whose position it resumes; empty if it resumes
+        none.
+    `claims`: the batches that the client `before` delivered.
     """
 
     connection: ClientConnection
@@ -37,13 +38,14 @@ class Join(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """A client begins an epoch, or adopts one that another server served.
+    """Decision that a client begins an epoch, or resumes one of another
+    server.
 
-    `run`, `number`: of the epoch.
-    `is_adopted`: whether it goes on from the client's position.
+    `run`, `number`: run and number of the epoch.
+    `is_adopted`: whether the epoch resumes at the client's position.
     `start`: index of the first batch to make.
-    `state`: of the pipeline, before that batch or, if `after`, before the
-        epoch; None for a new one.
+    `state`: state of the pipeline before that batch or, if `after`, at the end
+        of the epoch before; None for a stream's first epoch.
     """
 
     first: Join
@@ -56,33 +58,33 @@ class Begin(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """A client waits for others."""
+    """Decision that a client waits for other clients."""
 
     joiner: Joiner
 
 
 class Refuse(NamedTuple):
-    """A client cannot join an epoch: the server sends it an error."""
+    """Decision that a client cannot join: the server sends it an error."""
 
     connection: ClientConnection
     error: Exception
 
 
 class ReportEnd(NamedTuple):
-    """A client's epoch is over: the server sends it the end."""
+    """Decision that a client's epoch is over: the server sends it the end."""
 
     connection: ClientConnection
 
 
 class Continue(NamedTuple):
-    """The server continues the epoch of the journal."""
+    """Decision that the server resumes the epoch in the journal."""
 
     run: str
     ledger: Ledger
 
 
 class SetAside(NamedTuple):
-    """The server does not continue the epoch of the journal."""
+    """Decision that the server does not resume the epoch in the journal."""
 
 
 Decision = Join | Begin | Wait | Refuse | ReportEnd | Continue | SetAside
@@ -91,18 +93,19 @@ Decision = Join | Begin | Wait | Refuse | ReportEnd | Continue | SetAside
 class Admission:
     """Decides which client joins which epoch, and which epoch begins.
 
-    It only decides: the scheduler carries the decisions out.
+    It decides, and the scheduler carries the decisions out.
 
     `connections`: the connected clients.
     `sharing`, `num_clients`: see :class:`~fuel.server.Server`.
-    `hold`: seconds that the successor of a client that vanished has to come.
+    `hold`: seconds within which the successor of a vanished client must join.
     `clock`: returns the time in seconds.
     `check_state`: refuses a state that the pipeline cannot load.
-    `run`: names the epochs of this server, and of those that it continues.
-    `epoch`: the present one.
+    `run`: identifier that the epochs of this server share with the epochs of a
+        former server that it resumes.
+    `epoch`: the present epoch.
     `joiners`: the clients that wait for an epoch.
     `found`: the run and the epoch in the journal of a former server, until it
-        is decided whether to continue it.
+        is decided whether to resume that epoch.
     """
 
     def __init__(self, connections: Mapping[bytes, ClientConnection],
@@ -128,8 +131,8 @@ class Admission:
     def decisions(self) -> Iterator[Decision]:
         """Yield decisions about the clients that wait.
 
-        Each decision is to be carried out before the next is asked for, which
-        depends on it.
+        The caller must carry each decision out before it requests the next
+        one, which depends on it.
         """
         # Those who continue first, lest the others begin the next epoch.
         waiting = sorted(self.joiners, key=self._must_wait)
@@ -174,10 +177,13 @@ class Admission:
 
     def continues(self, client: str,
                   position: ClientPosition | None) -> bool:
-        """Return whether a position is one in the present epoch.
+        """Return whether a client with this position resumes the present
+        epoch.
 
-        Or at its beginning: the epoch before is over for a client that has
-        already been in this one, or it was interrupted when it joined.
+        The position may be in this epoch. It may also be the end of the epoch
+        before, or None, if this client has joined the present epoch and
+        delivered nothing. The end of the epoch before also counts if the
+        client that saved it has joined the present epoch.
         """
         if self.epoch is None:
             return False
@@ -198,10 +204,10 @@ class Admission:
 
     def _usable(self,
                 position: ClientPosition | None) -> ClientPosition | None:
-        """Return a position; None for one that cannot be continued.
+        """Return a position, or None if no epoch can resume from it.
 
-        In another epoch than the present one there is nothing to go on from
-        without a state, which some pipelines do not have.
+        A position in an epoch other than the present one needs the pipeline's
+        state, and some pipelines have none.
         """
         present = (None if self.epoch is None
                    else (self.run, self.epoch.ledger.number))
@@ -222,7 +228,8 @@ class Admission:
 
     def _decide_about_journal(self, found: tuple[str, Ledger],
                               position: ClientPosition | None) -> Decision:
-        """Continue the run of the journal if the first client names it."""
+        """Decide to resume the journal's epoch if the first client names its
+        run."""
         self.found = None
         run, ledger = found
         if position is None or position.run != run:
@@ -241,9 +248,9 @@ class Admission:
         return Continue(run, ledger)
 
     def _decide(self, joiner: Joiner, later: list[Joiner]) -> Decision:
-        """Decide about one client.
+        """Decide which epoch one client joins.
 
-        `later`: those who wait, it among them, and were not decided about.
+        `later`: the waiting clients without a decision yet, this one included.
         """
         connection = joiner.connection
         position = self._usable(joiner.position)
@@ -273,7 +280,7 @@ class Admission:
 
     def _join(self, epoch: ServedEpoch, connection: ClientConnection,
               position: ClientPosition | None) -> Join:
-        """Return that a client continues the present epoch."""
+        """Return the decision that a client resumes the present epoch."""
         if position is None:
             return Join(connection)
         claims = IndexSet() if position.is_over else position.done
@@ -282,13 +289,14 @@ class Admission:
 
     def _has_others(self, epoch: ServedEpoch,
                     connection: ClientConnection) -> bool:
-        """Return whether another living client took part in the epoch."""
+        """Return whether another client of the epoch is still connected."""
         return any(client != connection.client and self._is_connected(client)
                    for client in epoch.ledger.accounts)
 
     def _leave_behind(self, epoch: ServedEpoch, connection: ClientConnection,
                       position: ClientPosition) -> Decision:
-        """Decide about a client whose epoch the others have left."""
+        """End a client's epoch that the other clients have left; refuse a
+        position in a later epoch or in another run."""
         number = epoch.ledger.number
         check_not_left(position, self.run, number)
         log.warning(
@@ -300,8 +308,8 @@ class Admission:
     def _must_hold(self, epoch: ServedEpoch, joiner: Joiner) -> bool:
         """Return whether an epoch waits for the successor of a client.
 
-        Not for long if nobody else is alive: then the joiner probably comes
-        in its place.
+        If no other client is connected, it waits for a short time only: then
+        the joiner is probably that successor.
         """
         _, _, position = joiner
         mine = {joiner.connection.client,
@@ -317,7 +325,7 @@ class Admission:
 
     def _begin(self, connection: ClientConnection,
                position: ClientPosition | None) -> Begin:
-        """Return the epoch that a client begins, or adopts."""
+        """Return the decision which epoch a client begins or resumes."""
         old, run = self.epoch, self.run
         number, start = 1, 0
         state: State | None = None
@@ -342,14 +350,16 @@ class Admission:
         return Begin(first, run, number, is_adopted, start, state, after)
 
     def _describe_lack(self, joiners: list[Joiner]) -> str:
-        """Return for which clients the next epoch waits, if for any."""
+        """Return a text about the clients that the next epoch waits for; empty
+        if it can begin."""
         former = None if self.epoch is None else self.epoch.ledger
         return self._attendance.describe_lack(former, [
             joiner for joiner in [*joiners, *self.joiners]
             if self._is_waiting(joiner)])
 
     def describe_wait(self) -> str:
-        """Return the reason why a client waits for others, '' if none does."""
+        """Return the reason why clients wait for other clients; '' if none
+        wait."""
         epoch = self.epoch
         if epoch is not None and (awaited := epoch.ledger.awaited()):
             seconds = max(account.deadline for account in awaited) \
@@ -365,24 +375,25 @@ class Admission:
         return self._describe_lack([]) if self.joiners else ''
 
     def on_begun(self, run: str, epoch: ServedEpoch) -> None:
-        """Record the epoch that is present from now on."""
+        """Record the epoch that has become the present one."""
         self._former = self.run, self.epoch
         self.run, self.epoch = run, epoch
         self._attendance.begin()
 
     def on_continued(self, run: str, epoch: ServedEpoch) -> None:
-        """Record the epoch of a former server; its clients may come back."""
+        """Record the epoch of a former server, and wait for its clients."""
         self.run, self.epoch = run, epoch
         for client in epoch.ledger.accounts:
             # The journal does not record which of them closed their streams.
             self._attendance.lose(client)
 
     def on_broken(self) -> None:
-        """Return to the epoch before the one that could not begin."""
+        """Make the former epoch the present one: the new one could not
+        begin."""
         self.run, self.epoch = self._former
 
     def on_joined(self, before: str) -> None:
-        """Await a client no more that has a successor."""
+        """Stop waiting for the client `before`: its successor has joined."""
         self._attendance.dismiss(before)
 
     def on_lost(self, client: str, may_return: bool) -> None:

@@ -15,8 +15,9 @@ _NAMED = 5
 class Joiner(NamedTuple):
     """A client that wants to join an epoch.
 
-    `number`: of its wish; a later one replaces it.
-    `position`: what it continues.
+    `number`: number of the client's request to join; a later request replaces
+        it.
+    `position`: the position that it resumes; None for a new epoch.
     """
 
     connection: ClientConnection
@@ -27,13 +28,15 @@ class Joiner(NamedTuple):
 class Attendance:
     """Finds which clients an epoch still waits for.
 
-    The first epoch waits for `num_clients` of them.  A later one waits for
-    those of the epoch before, unless they closed their streams, ended, or
-    have been gone for too long; by rank, each epoch waits for each rank.
+    The first epoch waits for `num_clients` clients.  A later one waits for the
+    clients of the epoch before, unless they closed their streams, ended, or
+    have been gone for more than `hold` seconds.  With sharing by rank, each
+    epoch waits for each rank.
 
-    `is_connected`: whether a client, by its name, has a connection.
+    `is_connected`: returns whether the client of a name is connected.
     `clock`: returns the time in seconds.
-    `hold`: seconds that a client has to ask, or its successor to come.
+    `hold`: seconds within which a client, or its successor, must ask for the
+        next epoch.
     """
 
     def __init__(self, sharing: str, num_clients: int,
@@ -50,20 +53,22 @@ class Attendance:
         self._patience = 0.0
 
     def lose(self, client: str) -> None:
-        """Await a client that vanished, or its successor."""
+        """Wait for a client that vanished, or its successor, for `hold`
+        seconds."""
         self._awaited[client] = self._clock() + self._hold
 
     def dismiss(self, client: str) -> None:
-        """Await a client no more: it has left, or has a successor."""
+        """Stop waiting for a client: it has left, or has a successor."""
         self._awaited.pop(client, None)
 
     def begin(self) -> None:
-        """Stop waiting for clients of the last epoch: one begins."""
+        """Stop waiting for clients of the former epoch: a new one begins."""
         self._awaited.clear()
         self._patience = 0.0
 
     def keep_waiting(self, is_somebody: bool) -> None:
-        """Record whether clients are kept from an epoch for others."""
+        """Record whether clients wait for the next epoch because others are
+        missing."""
         if not is_somebody:
             self._patience = 0.0
         elif not self._patience:
@@ -94,7 +99,8 @@ class Attendance:
                 f'{"is" if count == 1 else "are"} there')
 
     def _expected(self, former: Ledger, joiners: list[Joiner]) -> set[str]:
-        """Return the clients of an epoch that may still ask for the next."""
+        """Return the clients of the former epoch that may still ask for the
+        next."""
         now = self._clock()
         if self._sharing == SPLIT and 0 < self._patience <= now:
             # They can still join while it runs.
@@ -109,7 +115,8 @@ class Attendance:
 
 
 def describe_ranks(ranks: list[int], num_clients: int) -> str:
-    """Return a text about the ranks that an epoch waits for, if any."""
+    """Return a text about the ranks that an epoch waits for; empty if there
+    are none."""
     if not ranks:
         return ''
     named = ', '.join(map(str, ranks[:_NAMED]))

@@ -1,4 +1,4 @@
-"""Connection of one client to the server, and batches as it gets them."""
+"""The connection of one client to the server, and its form of each batch."""
 from __future__ import annotations
 
 import os
@@ -21,11 +21,12 @@ from fuel.wire.same_host import make_probe, prove
 class Item:
     """One batch, or the error in its place.
 
-    `index`: its place in the epoch.
-    `fields`: of its header, whoever gets it.
+    `index`: number of the batch in the epoch.
+    `fields`: fields of its header that are the same for each client.
     `buffers`: its arrays, as :func:`fuel.wire.encode` returned them.
-    `slot`: if it is in shared memory.
-    `extents`: where in the slot its arrays are.
+    `slot`: the slot of shared memory in which it lies; None if it lies in
+        none.
+    `extents`: offset and size in the slot of each array.
     """
 
     index: int
@@ -39,14 +40,18 @@ class ClientConnection:
     """The connection of one client.
 
     `clock`: returns the time in seconds.
-    `key`: its public key, if connections are encrypted.
-    `join`: number of its present membership; 0 if it is in no epoch.
-    `is_local`: whether it has proved to be on this host.
-    `gone_since`: when a message could not be sent to it; 0 if all could.
-    `is_deaf`: whether that is because it does not read what it is sent.
-    `since`: when it was made.
-    `num_delivered`: how many batches its user got.
-    `waits_since`: since when its user waits for one; None if it does not.
+    `key`: the client's public key, if connections are encrypted.
+    `join`: number of the client's last request to join; 0 if it is in no epoch
+        and asks for none.
+    `is_local`: whether the client has proved that it is on this host.
+    `gone_since`: time of the first message that could not be sent; 0 if there
+        was none.
+    `is_deaf`: whether sending failed because the client does not read its
+        messages.
+    `since`: time of the connection's start.
+    `num_delivered`: number of batches that the client's user has received.
+    `waits_since`: time since which the client's user waits for a batch; None
+        if the user does not wait.
     """
 
     # Less is not worth a slot (bytes).
@@ -79,12 +84,12 @@ class ClientConnection:
         self._lent: set[int] = set()
 
     def begin_wait(self) -> None:
-        """Record that its user waits for a batch."""
+        """Record that the client's user waits for a batch from now on."""
         if self.waits_since is None:
             self.waits_since = self._clock()
 
     def end_wait(self) -> None:
-        """Record that it is sent one."""
+        """Record that the client's user does not wait for a batch any more."""
         self._waited, self.waits_since = self.waited(), None
 
     def waited(self) -> float:
@@ -124,8 +129,8 @@ class ClientConnection:
         return ''
 
     def make_probe(self) -> Any:
-        """Return a memory that a client on this host can open, for the
-        welcome."""
+        """Return the description of a segment that only a client on this host
+        can open; it is sent with the welcome."""
         if not self._wants_memory or not HAS_MEMFD:
             return None
         self._probe, self._secret = make_probe()
@@ -133,14 +138,15 @@ class ClientConnection:
                 'size': self._probe.size}
 
     def check_proof(self, proof: str) -> None:
-        """Find out whether the client has opened the probe."""
+        """Record whether the client has proved that it opened the probe."""
         self.is_local = self._probe is not None and secrets.compare_digest(
             proof.encode(), prove(self._secret, self.client).encode())
         self._probe = None
 
     def address(self, item: Item, fields: Fields, pool: SlotPool,
                 is_shared: bool) -> tuple[Fields, list[Any], int]:
-        """Return a batch as this client gets it."""
+        """Return the header, the frames and the size of a batch for this
+        client."""
         size = sum(align(extent[1]) for extent in item.extents) + sum(
             align(len(memoryview(buffer))) for buffer in item.buffers)
         if not self.is_local or size <= self.SMALL:
@@ -168,26 +174,27 @@ class ClientConnection:
         return {**fields, 'slot': described}, [], size
 
     def _take_out(self, item: Item, slot: Slot, pool: SlotPool) -> None:
-        """Give a batch that lies in a slot memory of its own."""
+        """Copy a batch out of its slot, and release the slot."""
         item.buffers = [slot.bytes[offset:offset + size].copy()
                         for offset, size in item.extents]
         pool.release(slot.number)
         item.slot, item.extents = None, []
 
     def keep(self, item: Item) -> None:
-        """Note that the client's user now has a batch, and its slot."""
+        """Record that the client's user now holds a batch and its slot."""
         if item.slot is not None:
             self._lent.add(item.slot.number)
             item.slot = None
 
     def release(self, number: int, pool: SlotPool) -> None:
-        """Take a slot back."""
+        """Take back a slot that the client has released."""
         if number in self._lent:
             self._lent.discard(number)
             pool.release(number)
 
     def close(self, pool: SlotPool) -> None:
-        """Take back the client's slots; it may still read them."""
+        """Take back the client's slots, never to be reused: it may still read
+        them."""
         for number in self._lent:
             pool.release(number, reuse=False)
         self._lent.clear()

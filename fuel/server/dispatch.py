@@ -1,4 +1,4 @@
-"""Batches of an epoch that are in memory, and which client gets each."""
+"""The batches of an epoch in memory, and the choice of a client for each."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -15,15 +15,16 @@ _LAST_BATCH_SECONDS = 0.1
 class Member:
     """A client that is connected and in the epoch.
 
-    `connection`: to which it is sent messages, for as long as it is one.
-    `credit`: how many batches it may have that it has not delivered.
-    `reserved`: how many are being made for it.
+    `connection`: connection over which the member is sent messages.
+    `credit`: most batches that it may have and not have delivered.
+    `reserved`: number of batches that the pipeline is making for it.
     `is_waiting`: whether its user waits for a batch.
-    `has_read`: whether it gave a sign that it reads what it is sent.
-    `first_sent`, `last_sent`: when it was sent its first batch, and its last
-        one; 0 before.
-    `revoked`: when it was asked for batches that another one waits for; else
-        0.
+    `has_read`: whether it has answered, which shows that it reads its
+        messages.
+    `first_sent`, `last_sent`: times at which its first and its last batch were
+        sent; 0 if none was.
+    `revoked`: time at which it was asked to return batches, because another
+        member waits; 0 if it was not.
     """
 
     def __init__(self, account: Account,
@@ -39,25 +40,29 @@ class Member:
         self.revoked = 0.0
 
     def load(self) -> int:
-        """Return the number of batches that are sent to it or being made."""
+        """Return the number of undelivered batches that the member was sent,
+        or that are being made for it."""
         return len(self.account.pending) + self.reserved
 
 
 class ServedEpoch:
-    """One epoch of the served stream, as far as it is in memory.
+    """The present epoch of the served stream: its members and its batches in
+    memory.
 
     `is_shared`: whether each batch goes to all clients.
     `cursor`: index of the batch that the pipeline makes next.
-    `is_exhausted`: whether it has made the last.
-    `free`: batches in memory that somebody is to be sent, by index.
-    `under_way`: those that were sent, or are held for a successor, by index.
-    `making`: those that the pipeline makes now.
-    `is_torn`: whether batches may be missing that were made before.
-    `is_begun`, `is_open`: whether the pipeline was asked for it, and has
-        opened it.
-    `is_loaded`: whether the pipeline is in this epoch.
-    `base`, `base_index`, `why`: the state with which the pipeline opened it,
-        the index there, and why there is no state.
+    `is_exhausted`: whether the pipeline has made the last batch.
+    `free`: batches in memory that must still be sent to a client, by index.
+    `under_way`: batches in memory that were sent, or are held for a successor,
+        by index.
+    `making`: indices of the batches that the pipeline makes now.
+    `is_torn`: whether batches that were made before may have to be made again.
+    `is_begun`, `is_open`: whether the pipeline was asked to open the epoch,
+        and whether it has opened it.
+    `is_loaded`: whether the pipeline's position is in this epoch.
+    `base`, `base_index`, `why`: the state from which the pipeline opened the
+        epoch, the index of the batch after that state, and the reason why
+        there is no state.
     """
 
     def __init__(self, ledger: Ledger, free: Callable[[Item], None]) -> None:
@@ -78,7 +83,8 @@ class ServedEpoch:
         self.why: str | None = None
 
     def is_open_to(self, client: str) -> bool:
-        """Return whether a client that continues nothing may join now."""
+        """Return whether a client without a position may join the epoch
+        now."""
         account = self.ledger.accounts.get(client)
         if (account is not None and account.has_left) or not self.members:
             # Nobody is there to share with: a new epoch is wanted.
@@ -102,7 +108,7 @@ class ServedEpoch:
         self.ledger.lose(client, deadline)
 
     def leave(self, client: str) -> None:
-        """Remove a client that leaves, or has come to the end."""
+        """Remove a client that leaves the epoch, or has reached its end."""
         self.members.pop(client, None)
         if client in self.ledger.accounts:
             self.ledger.end(client, 'left')
@@ -110,14 +116,16 @@ class ServedEpoch:
             self.drop_unneeded()
 
     def expire(self, now: float) -> None:
-        """Release the batches whose client has no successor in time."""
+        """Release the batches of vanished clients whose successors are too
+        late."""
         if any(one.deadline <= now for one in self.ledger.awaited()):
             self.ledger.expire(now)
             self.is_torn = True
             self.drop_unneeded()
 
     def acknowledge(self, client: str, indices: Iterable[int]) -> list[Item]:
-        """Return the items that a client has now delivered."""
+        """Record that a client has delivered batches, and return those
+        items."""
         member = self.members[client]
         member.has_read = True
         taken = self.ledger.acknowledge(client, indices)
@@ -138,7 +146,8 @@ class ServedEpoch:
         self.drop_unneeded()
 
     def drop_unneeded(self) -> None:
-        """Sort the items in memory anew, after clients came or went."""
+        """Free the items in memory that no client needs, after a client joined
+        or left."""
         items = [*self.under_way.values(), *self.free.values()]
         self.under_way.clear()
         self.free.clear()
@@ -146,7 +155,7 @@ class ServedEpoch:
             self.add(item)
 
     def add(self, item: Item) -> None:
-        """Keep a batch while a client needs it, or free its memory."""
+        """Keep a batch if a client needs it; otherwise free its memory."""
         index, ledger = item.index, self.ledger
         is_pending = ledger.is_pending(index)
         if self.is_shared:
@@ -161,7 +170,8 @@ class ServedEpoch:
             self._free(item)
 
     def deliver(self, item: Item, member: Member, now: float) -> None:
-        """Record that a member is sent an item; call this before."""
+        """Record that an item is sent to a member; call this before sending
+        it."""
         self.ledger.send(member.client, item.index)
         member.is_waiting = False
         member.connection.end_wait()
@@ -171,7 +181,7 @@ class ServedEpoch:
             self.under_way[item.index] = self.free.pop(item.index)
 
     def discard(self) -> None:
-        """Free all items: another epoch begins."""
+        """Free the memory of all items, since another epoch begins."""
         for items in self.under_way, self.free:
             for item in items.values():
                 self._free(item)
@@ -187,7 +197,8 @@ class ServedEpoch:
         return None if found is None else found[1]
 
     def lowest_missing(self) -> int:
-        """Return the first batch below the cursor that must be remade."""
+        """Return the index of the first batch that must be made again; that of
+        the first new batch if there is none."""
         there = IndexSet((index, index + 1)
                          for index in [*self.free, *self.under_way,
                                        *self.making])
@@ -195,12 +206,13 @@ class ServedEpoch:
         return self.ledger.missing(self.front(), there)
 
     def front(self) -> int:
-        """Return the first batch that was not made before."""
+        """Return the index of the first batch that was never made."""
         length = self.ledger.length
         return self.cursor if length is None else min(self.cursor, length)
 
     def receivers(self, index: int) -> list[Member] | None:
-        """Return the members to make a batch for; None to make none yet."""
+        """Return the members for which to make a batch: none if nobody needs
+        it, and None if the pipeline must wait."""
         if index in self.free or index in self.under_way:
             return []
         ledger = self.ledger
@@ -228,7 +240,8 @@ class ServedEpoch:
         return wanting if is_only else None
 
     def absent_ranks(self) -> list[int]:
-        """Return the ranks whose batches wait for a client of theirs."""
+        """Return the ranks without a client for which a batch is ready or is
+        next."""
         ledger = self.ledger
         if ledger.sharing != RANK:
             return []
@@ -238,31 +251,35 @@ class ServedEpoch:
                       - there - self.finished_ranks)
 
     def is_held(self, index: int) -> bool:
-        """Return whether a batch is held that is not in memory."""
+        """Return whether a batch was sent to a client, or is held for a
+        successor, but is not in memory."""
         return (not self.is_shared and index not in self.under_way
                 and self.ledger.is_pending(index))
 
     def _choose(self, wanting: list[Member]) -> Member | None:
-        """Return the one member that gets a batch, if it has credit."""
+        """Return the member that gets a batch; None if no member has
+        credit."""
         return min(
             (member for member in wanting if member.load() < member.credit),
             key=lambda member: (not member.is_waiting, member.load()),
             default=None)
 
     def has_earlier(self) -> bool:
-        """Return whether batches in memory are sent before new ones.
+        """Return whether batches in memory must be sent before new ones are
+        made.
 
-        They need the credit, or one client alone would not see them in
-        order.
+        Otherwise new batches might use up the credit of a single client, which
+        would not receive its batches in order.
         """
         return self.ledger.sharing == SPLIT and any(
             index < self.cursor for index in self.free)
 
     def next_delivery(self) -> tuple[Item, Member] | None:
-        """Return an item in memory, and the member that gets it now.
+        """Return an item in memory and the member to send it to now, or None.
 
-        In the order of the epoch, so that one client alone sees them so:
-        those wait that follow one which is made now or must be made again.
+        A single client receives the items in the order of the epoch: an item
+        waits while the pipeline is making an earlier one, or must make one
+        again.
         """
         limit = min([self.cursor, *self.making])
         for index in sorted(self.free):
@@ -276,7 +293,8 @@ class ServedEpoch:
         return None
 
     def member_to_revoke(self, now: float) -> Member | None:
-        """Return the member whose batches to revoke for a waiting one.
+        """Return the member that must return batches for a waiting member, or
+        None.
 
         A client that does not read its batches must not keep the others from
         the end of the epoch.
@@ -300,7 +318,8 @@ class ServedEpoch:
             count and now - rich.last_sent > _LAST_BATCH_SECONDS) else None
 
     def ended(self) -> list[Member]:
-        """Return the members that are at the end of the epoch."""
+        """Return the members that have delivered all their batches of the
+        epoch."""
         ledger = self.ledger
         if not self.is_exhausted or self.is_torn:
             return []

@@ -1,9 +1,11 @@
-"""The journal of a server: its ledger in a file, for its successor.
+"""The journal of a server: a file with its ledger, from which the next server
+resumes.
 
-A text file of lines: eight digits of CRC-32, a space, an event in JSON.
-Each line is written before what it records is sent, by one call and
-without buffering, so what is in the file survives that the process is
-killed; it is not synced to the disk, so it may not survive the host.
+A journal is a text file. Each line has eight digits of CRC-32, a space, and an
+event in JSON. The server writes a line before it sends the message that the
+line records, by one call and without a buffer. So the lines survive if the
+process is killed. The server does not sync them to the disk, so a crash of the
+host may lose some.
 """
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ _LARGEST = 1 << 28
 
 
 def default_path(setting: str, host: str, port: int) -> Path | None:
-    """Return the path of the journal of the server at an address."""
+    """Return the path of the journal of a server; None for no journal."""
     if setting == 'off' or not port:
         return None
     name = host.replace('*', 'all').replace(':', '-').replace('/', '-')
@@ -56,7 +58,7 @@ def pack(event: Event) -> bytes:
 
 
 def unpack(line: bytes) -> Event:
-    """Return the event of a line."""
+    """Return the event in a line; raise WireError if the line is damaged."""
     digits, _, text = line.partition(b' ')
     if line[-1:] != b'\n' or b'%08x' % zlib.crc32(text[:-1]) != digits:
         raise WireError('a line is damaged')
@@ -70,7 +72,8 @@ def unpack(line: bytes) -> Event:
 
 
 def read_events(lines: Iterable[bytes]) -> tuple[str, Ledger | None]:
-    """Return the run that a journal records, and its last epoch."""
+    """Return the run in a journal's lines, and the ledger of its last
+    epoch."""
     events: list[Event] = []
     broken: WireError | None = None
     for line in lines:
@@ -98,7 +101,7 @@ def read_events(lines: Iterable[bytes]) -> tuple[str, Ledger | None]:
 
 
 def _begin(event: Event, record: Recorder) -> Ledger:
-    """Return the ledger that an event of a new epoch begins."""
+    """Return the ledger of a new epoch, from the event that begins it."""
     kind, number, sharing, num_ranks, is_adopted = event
     if kind != 'epoch' or sharing not in SHARINGS:
         raise WireError('an epoch was expected')
@@ -147,7 +150,7 @@ def _numbers(value: object) -> list[int]:
 
 
 def _apply(ledger: Ledger, event: Event) -> None:
-    """Apply one event, checked: it comes from a file."""
+    """Check one event of a journal, and apply it to a ledger."""
     kind, *fields = event
     if not isinstance(kind, str) or kind not in _EVENTS:
         raise WireError(f'unknown event {str(kind)[:20]!r}')
@@ -185,10 +188,10 @@ _EVENTS: dict[str, tuple[Callable[..., object], ...]] = {
 
 
 class Journal:
-    """A file of events, open for one server.
+    """A file of events, which one server has open.
 
-    `found`: the run and the epoch in the file of a former server, until
-        :meth:`begin` decides about them.
+    `found`: the run and the epoch in the file of a former server; None after
+        :meth:`begin` or :meth:`set_aside`.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -240,7 +243,7 @@ class Journal:
             self.found = run, ledger
 
     def set_aside(self) -> None:
-        """Keep the former journal under another name."""
+        """Rename the file of the former server, whose epoch is not resumed."""
         self.found = None
         aside = self.path.with_suffix('.old')
         log.warning('a new run begins; the journal of the former one is '
@@ -249,7 +252,8 @@ class Journal:
             os.replace(self.path, aside)
 
     def begin(self, run: str, ledger: Ledger) -> None:
-        """Replace the file's content by an epoch."""
+        """Replace the file's content by an epoch, and record its events from
+        now on."""
         self.found = None
         self._run, self._ledger = run, ledger
         if ledger.checkpoints:
@@ -258,7 +262,7 @@ class Journal:
         self._rewrite()
 
     def record(self, event: Event) -> None:
-        """Append an event."""
+        """Append an event to the file."""
         line = pack(event)
         try:
             if os.write(self._descriptor, line) != len(line):
@@ -270,7 +274,7 @@ class Journal:
             self._rewrite()
 
     def _rewrite(self) -> None:
-        """Rewrite the file without outdated records, in one step."""
+        """Replace the file, in one step, by one without outdated records."""
         assert self._ledger is not None
         lines = b''.join(map(pack, [
             ['run', FORMAT, self._run],
@@ -305,14 +309,15 @@ class Journal:
             f'or switch it off by {SWITCH}')
 
     def close(self) -> None:
-        """Close the file, which stays for the server's successor."""
+        """Close the file, which remains for the next server."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
 
 def _lock(descriptor: int) -> None:
-    """Keep a file from other servers; OSError if one has it."""
+    """Lock a file against other servers; OSError if another one has locked
+    it."""
     # Windows has no such module, and no server.
     from fcntl import LOCK_EX, LOCK_NB, lockf
     lockf(descriptor, LOCK_EX | LOCK_NB)

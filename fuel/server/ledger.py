@@ -1,8 +1,8 @@
-"""Ledger of an epoch: which client was sent, and delivered, which batch.
+"""Ledger of an epoch: the batches that each client was sent and delivered.
 
-Pure bookkeeping: no sockets, no clock, no data.  Each change is also an
-event, a list ready for JSON; applying the events again gives the same
-ledger, which is how a server continues after it was killed.
+A ledger has no sockets, no clock and no data.  It reports each change as an
+event, a list ready for JSON.  Applying the events again makes an equal ledger:
+from it the next server resumes if a server was killed.
 """
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _MOST_OLD = 64
 
 class Checkpoints:
     """States from which the pipeline can make batches again, each with the
-    index of the batch before which it is the state.
+    index of the batch that follows it.
 
-    All of those are kept that follow the first batch not delivered, and
-    fewer and fewer of those before it.
+    It keeps each state after the first undelivered batch, and some of the
+    states before, the fewer the older they are.
 
-    `lowest`: the lowest index that the pipeline can go back to.
+    `lowest`: lowest index of a batch that the pipeline can make again.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,8 @@ class Checkpoints:
         return bool(self._new)
 
     def begin(self, index: int, state: State) -> None:
-        """Add the state that the next steps are relative to."""
+        """Add a full state, to which the next changes are relative; drop the
+        states from its index on."""
         self._base = state
         self._new = [one for one in self._new if one[0] < index]
         self._old = [one for one in self._old if one[0] < index]
@@ -57,18 +58,19 @@ class Checkpoints:
         self.lowest = (self._old or self._new)[0][0]
 
     def rebase(self, state: State) -> None:
-        """Let the next steps be relative to another state."""
+        """Set the state to which the next changes are relative."""
         self._base = state
 
     def add(self, index: int, changes: Changes) -> bool:
-        """Add the state before a batch, relative to the last base."""
+        """Add the state before a batch, as changes of the full state; return
+        whether it was added."""
         if self._base is None or index <= self._new[-1][0]:
             return False
         self._new.append((index, Receipt(self._base, changes)))
         return True
 
     def thin_out(self, floor: int) -> None:
-        """Keep fewer states of batches below `floor`."""
+        """Drop some of the states of batches below `floor`."""
         while len(self._new) > 1 and self._new[1][0] <= floor:
             self._old.append(self._new.pop(0))
         if len(self._old) > 2 * _MOST_OLD:
@@ -76,7 +78,8 @@ class Checkpoints:
             self._old = self._old[::2]
 
     def before(self, index: int) -> tuple[int, State] | None:
-        """Return the last state at or below an index, and its own index."""
+        """Return the index and the state of the last checkpoint at or before
+        an index; None if there is none."""
         for kept in (self._new, self._old):
             for found, receipt in reversed(kept):
                 if found <= index:
@@ -89,7 +92,7 @@ class Checkpoints:
             yield available(receipt.state())
 
     def events(self) -> Iterator[list[object]]:
-        """Yield the events that give these states."""
+        """Yield the events from which equal checkpoints can be made."""
         base: object = None
         for index, receipt in self:
             if receipt.base is not base:
@@ -103,16 +106,19 @@ class Checkpoints:
 
 @dataclass(eq=False)
 class Account:
-    """The batches of one client in an epoch.
+    """The record of one client in an epoch.
 
-    `client`, `before`: its name, and that of the client whose saved state it
-        continues.
-    `sent`: what it was ever sent, or took over from `before`.
-    `delivered`: what its user has: acknowledged, or taken over.
-    `pending`: what it was sent and has neither acknowledged nor returned.
+    `client`, `before`: name of the client, and name of the client whose saved
+        state it resumed.
+    `sent`: batches that the client was ever sent, or that its position claims.
+    `delivered`: batches that the client acknowledged, or that its position
+        claims.
+    `pending`: batches that it was sent and has neither acknowledged nor
+        returned.
     `is_present`: whether it is connected and in the epoch.
-    `has_left`: whether it left, or came to the end of the epoch.
-    `deadline`: until when `pending` is held for its successor; 0 if it is not.
+    `has_left`: whether it left the epoch, or reached its end.
+    `deadline`: time until which `pending` is held for its successor; 0 if it
+        is not held.
     """
 
     client: str
@@ -127,15 +133,15 @@ class Account:
 
 
 class Ledger:
-    """Records the batches of an epoch that each client got and delivered.
+    """Records the batches of an epoch that each client was sent and delivered.
 
     `number`: number of the epoch.
     `sharing`: ``'split'``, ``'all'`` or ``'rank'``.
     `num_ranks`: number of clients that share by rank.
-    `is_adopted`: whether the epoch began with the saved state of a client:
-        the batches that were sent before are unknown.
-    `record`: called with each event, after it was applied.
-    `accounts`: by name of the client.
+    `is_adopted`: whether the epoch began from the saved state of a client.
+        Then the batches that another server sent before are unknown.
+    `record`: function that is called with each event after its change.
+    `accounts`: accounts of the clients, by the client's name.
     `delivered`: the batches that clients have acknowledged to this server.
     `checkpoints`: states of the pipeline.
     `length`: number of batches of the epoch; None until it is known.
@@ -164,7 +170,7 @@ class Ledger:
     # Clients come and go.
 
     def check_claims(self, before: str, claims: IndexSet) -> None:
-        """Refuse claims to batches that were never sent."""
+        """Raise an error if a position claims batches that were never sent."""
         known = self.accounts.get(before)
         if known is None and self.is_adopted:
             return
@@ -178,12 +184,14 @@ class Ledger:
 
     def join(self, client: str, rank: int | None = None, before: str = '',
              claims: IndexSet | None = None) -> Account:
-        """Add a client.
+        """Add a client, and return its account.
 
-        `before`: the client whose position it continues; may be itself.
-        `claims`: what that position says was delivered; see
-            :meth:`check_claims`. What `before`, and those that continued it,
-            delivered since is made again, if the pipeline can go back.
+        `before`: name of the client whose position it resumes, which may be
+            its own.
+        `claims`: batches that were delivered before that position; see
+            :meth:`check_claims`.  Batches that `before` and its successors
+            delivered after it are made again, if the pipeline can make them
+            again.
         """
         claims = IndexSet() if claims is None else claims
         account = Account(client, rank, before)
@@ -210,7 +218,8 @@ class Ledger:
         return account
 
     def _successors(self, before: str, client: str) -> Iterator[Account]:
-        """Yield the accounts of a client and of all that continued it."""
+        """Yield the accounts of the clients `before` and `client`, and of all
+        clients that resumed the state of `before`."""
         for account in self.accounts.values():
             ancestor, steps = account.client, len(self.accounts) + 1
             while ancestor not in ('', before) and steps:
@@ -222,7 +231,8 @@ class Ledger:
 
     def _forgotten(self, ended: list[Account],
                    claims: IndexSet) -> IndexSet:
-        """Return the batches that ended clients delivered after the claims."""
+        """Return the batches that only ended clients delivered, and that the
+        claims do not have."""
         forgotten = IndexSet()
         for one in ended:
             forgotten.update(one.delivered - claims)
@@ -239,13 +249,14 @@ class Ledger:
         self.record(['lost', client])
 
     def expire(self, now: float) -> None:
-        """Release the batches whose client has no successor in time."""
+        """Release the batches of vanished clients whose successors are too
+        late."""
         for account in self.awaited():
             if account.deadline <= now:
                 self.end(account.client, 'gone')
 
     def end(self, client: str, how: str) -> None:
-        """Free the undelivered batches of a client, which 'left' or is
+        """Release the undelivered batches of a client; `how` is 'left' or
         'gone'."""
         account = self.accounts[client]
         account.pending = IndexSet()
@@ -256,14 +267,16 @@ class Ledger:
     # Batches.
 
     def send(self, client: str, index: int) -> None:
-        """Record that a client is sent a batch; call this before."""
+        """Record that a batch is sent to a client; call this before sending
+        it."""
         account = self.accounts[client]
         account.sent.add(index)
         account.pending.add(index)
         self.record(['sent', client, index])
 
     def acknowledge(self, client: str, indices: Iterable[int]) -> list[int]:
-        """Record delivered batches of a client; return the new ones."""
+        """Record batches that a client delivered; return those that were
+        pending."""
         account = self.accounts[client]
         taken = [index for index in indices if index in account.pending]
         for index in taken:
@@ -276,7 +289,8 @@ class Ledger:
         return taken
 
     def take_back(self, client: str, indices: IndexSet) -> IndexSet:
-        """Take pending batches back from a client; return them."""
+        """Release pending batches that a client returns; return those
+        batches."""
         account = self.accounts[client]
         freed = account.pending & indices
         if freed:
@@ -291,50 +305,55 @@ class Ledger:
         self.record(['end', length, state])
 
     def begin_at(self, index: int, state: State | None) -> None:
-        """Record that the pipeline makes batches from an index on."""
+        """Record the state from which the pipeline makes the batch of an
+        index."""
         if state is not None:
             self.checkpoints.begin(index, state)
             self.record(['base', index, state])
 
     def add_checkpoint(self, index: int, changes: Changes,
                        is_recorded: bool) -> None:
-        """Add the changes of the pipeline's state before a batch."""
+        """Add the pipeline's state before a batch, as changes; report it as an
+        event if `is_recorded`."""
         if self.checkpoints.add(index, changes) and is_recorded:
             self.record(['checkpoint', index, changes])
 
     # Questions.
 
     def floor(self, account: Account | None = None) -> int:
-        """Return the first batch that may be undelivered."""
+        """Return the index of the first batch that may be undelivered."""
         delivered = self.delivered
         if account is not None and self.sharing == ALL:
             delivered = account.delivered
         return delivered.first_missing(self.checkpoints.lowest)
 
     def highest(self) -> int:
-        """Return the index after the last batch that was sent."""
+        """Return the index after the highest that any client was sent."""
         return max((account.sent.end()
                     for account in self.accounts.values()), default=0)
 
     def is_pending(self, index: int) -> bool:
-        """Return whether a batch is under way to some client."""
+        """Return whether a client has been sent a batch and has not delivered
+        it."""
         return any(index in account.pending
                    for account in self.accounts.values())
 
     def pending(self) -> IndexSet:
-        """Return the batches that are sent, or held for a successor."""
+        """Return the batches that are sent and undelivered, or held for a
+        successor."""
         found = IndexSet()
         for account in self.accounts.values():
             found.update(account.pending)
         return found
 
     def awaited(self) -> list[Account]:
-        """Return the clients whose successors may still come in time."""
+        """Return the accounts of vanished clients whose batches are held."""
         return [account for account in self.accounts.values()
                 if account.deadline]
 
     def lacking(self, index: int) -> list[Account]:
-        """Return the present clients that could be sent a batch."""
+        """Return the accounts of the present clients to which a batch may be
+        sent."""
         if self.sharing != ALL and (
                 index in self.delivered or self.is_pending(index)):
             return []
@@ -344,12 +363,14 @@ class Ledger:
                 and self.is_for(account, index)]
 
     def is_for(self, account: Account, index: int) -> bool:
-        """Return whether a batch is one of those that a client shares."""
+        """Return whether a client may get a batch: with 'rank', one of its
+        rank's."""
         return self.sharing != RANK or (
             account.rank == index % self.num_ranks)
 
     def missing(self, stop: int, there: IndexSet) -> int:
-        """Return the first batch below `stop` that must be made again."""
+        """Return the index of the first batch that must be made again, or
+        `stop` if there is none."""
         lowest = self.checkpoints.lowest
         if not self.checkpoints or stop <= lowest:
             return stop
@@ -363,7 +384,7 @@ class Ledger:
             for account in self.accounts.values() if account.is_present)])
 
     def snapshot(self) -> Iterator[Event]:
-        """Yield events that give this ledger at once."""
+        """Yield the events from which an equal ledger can be made."""
         yield ['epoch', self.number, self.sharing, self.num_ranks,
                self.is_adopted]
         yield from self.checkpoints.events()

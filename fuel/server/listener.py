@@ -36,9 +36,10 @@ _LOG_SECONDS = 1.0
 
 
 class RejectedPeers:
-    """Counts messages and connections that are not of the protocol.
+    """Counts messages and connections that do not follow the protocol.
 
-    `monitor`: readable when there is something for :meth:`read_events`.
+    `monitor`: socket that is readable when :meth:`read_events` has events to
+        read.
     """
 
     def __init__(self, router: zmq.Socket[bytes],
@@ -56,7 +57,8 @@ class RejectedPeers:
         self._unlogged = 0
 
     def read_events(self) -> None:
-        """Read which connections were made and cut."""
+        """Read the monitor's events, and count connections without a
+        handshake."""
         while self.monitor.poll(0):
             event = recv_monitor_message(self.monitor)
             if event['event'] == zmq.EVENT_ACCEPTED:
@@ -73,7 +75,7 @@ class RejectedPeers:
                                'does not have'))
 
     def reject_message(self, error: Exception) -> None:
-        """Count a message that is not of the protocol."""
+        """Count a message that does not follow the protocol."""
         self._drop('messages', error)
 
     def _drop(self, what: str, why: object) -> None:
@@ -96,11 +98,11 @@ class RejectedPeers:
 class Listener:
     """A ROUTER socket, with encryption and a count of rejected peers.
 
-    Clients are connected to a relay, which passes on what they send to the
-    socket of this process as far as the server reads it.  The socket itself
-    must not listen at the port: libzmq 4.3.5 aborts the process when a peer
-    is gone whose messages fill its queue, and an endless queue takes all
-    memory while a stage holds the interpreter.
+    Clients connect to a relay.  The relay passes their messages on to this
+    socket, no faster than the server reads them.  The socket itself must not
+    listen at the port.  With a limited queue, libzmq 4.3.5 aborts the process
+    if a peer disconnects whose messages fill the queue.  With an unlimited
+    queue, messages may fill the memory while a stage holds the interpreter.
 
     `address`: such as ``'tcp://127.0.0.1:5557'``.
     """
@@ -144,7 +146,8 @@ class Listener:
             self.keys.protect(self._context, router)
 
     def _bind(self, host: str, port: int) -> socket.socket:
-        """Return a TCP socket that listens, once the port is free."""
+        """Wait until the port is free, and return a TCP socket that listens at
+        it."""
         deadline = time.monotonic() + _BUSY
         while True:
             try:
@@ -180,7 +183,8 @@ class Listener:
         return listening
 
     def _start_relay(self, listening: socket.socket) -> None:
-        """Bind the router where only the relay finds it, and connect both."""
+        """Bind the router at an address for the relay alone, and start the
+        relay."""
         router = self.router
         router.backlog = _MOST_CLIENTS
         if sys.platform == 'linux':
@@ -202,7 +206,7 @@ class Listener:
         self._thread.start()
 
     def make_poller(self, wake_up: WakeUp) -> zmq.Poller:
-        """Return a poller of the socket, its events and a wake-up."""
+        """Return a poller of the socket, its monitor and a wake-up pipe."""
         poller = zmq.Poller()
         for source in (self.router, self.rejected.monitor,
                        wake_up.descriptor):
@@ -210,17 +214,18 @@ class Listener:
         return poller
 
     def credit(self, count: int) -> None:
-        """Let clients send more, after so many bytes of theirs were read."""
+        """Let the relay pass on `count` more bytes, after as many were
+        read."""
         if self._relay is not None:
             self._relay.credit(count)
 
     def reset(self) -> None:
-        """Let clients send more, after all was read that came."""
+        """Restore the relay's full credit, after all messages were read."""
         if self._relay is not None:
             self._relay.reset()
 
     def unbind(self) -> None:
-        """Free the port; clients that are connected stay so."""
+        """Free the port, and keep the clients' connections."""
         if self._relay is not None:
             while not self._relay.unbind():
                 time.sleep(0.001)
@@ -234,7 +239,7 @@ class Listener:
                 self.keys.stop()
 
     def end(self) -> None:
-        """Wait until all is sent, and free the rest."""
+        """Wait until all messages are sent, and stop the relay."""
         self._context.term()
         if self._relay is not None and self._thread is not None:
             self._relay.stop()
@@ -243,7 +248,8 @@ class Listener:
 
 
 def _most_clients() -> int:
-    """Return the number of clients that the limit of descriptors allows."""
+    """Return the greatest number of clients that the limit of open files
+    allows."""
     # Windows has no such module, and no server.
     import resource
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -30,9 +30,9 @@ class Result(NamedTuple):
     """The result of a request.
 
     `request`: the request itself.
-    `fields`: for the header of the message to the client.
+    `fields`: fields for the header of the message to the client.
     `buffers`: arrays of a batch, unless they are in the request's slot.
-    `extents`: where in the slot they are.
+    `extents`: offset and size of each array in the slot.
     `placement`: the parts of the slot that the stages were offered.
     """
 
@@ -47,7 +47,8 @@ class Result(NamedTuple):
 class Pipeline:
     """Runs a stream, always in the thread that calls :meth:`make`.
 
-    `requests`: methods that :meth:`make` is to call, with their requests.
+    `requests`: queue of methods for :meth:`make` to call, with their
+        arguments.
     """
 
     def __init__(self, stream: StreamLike) -> None:
@@ -61,34 +62,35 @@ class Pipeline:
         self._is_exact = False
 
     def stack(self) -> str:
-        """Return the stack of the thread (str)."""
+        """Return the stack of the thread that runs the stream (str)."""
         return stack_of(self._thread)
 
     def open(self, **request: object) -> None:
-        """Ask for an epoch: `state` and `after` say from where."""
+        """Queue a request to open an epoch, from `state` and `after`."""
         self.requests.append((self._open, request))
 
     def produce(self, **request: object) -> None:
-        """Ask for the next batch: `slot` says where to put it."""
+        """Queue a request for the next batch, to be placed in `slot`."""
         self.requests.append((self._produce, request))
 
     def measure(self, **request: object) -> None:
-        """Request the stages' measurements; `is_exact` if each item is to be
-        timed."""
+        """Queue a request for the stages' measurements; `is_exact`: whether to
+        time each item from now on."""
         self.requests.append((self._measure, request))
 
     def make(self) -> Result:
-        """Answer the oldest request."""
+        """Carry out the oldest request, and return its result."""
         self._thread = threading.get_ident()
         method, request = self.requests.popleft()
         return method(request)
 
     def check_state(self, state: State) -> None:
-        """Refuse a state that the stream cannot load, if it checks states."""
+        """Raise an error if the stream checks states and cannot load this
+        one."""
         checked_state(self.stream, state)
 
     def close(self) -> None:
-        """Drop the epoch."""
+        """Leave the epoch."""
         self._epochs.leave(_ONLY)
 
     def _open(self, request: dict[str, Any]) -> Result:
@@ -110,13 +112,15 @@ class Pipeline:
             OPENED, request, {'base': self._saved(base), 'why': why}, [])
 
     def _saved(self, state: State | Exception | None) -> State | None:
-        """Return a state as clients save it; None if there is none."""
+        """Return a state in the form that clients save; None if there is
+        none."""
         if state is None or isinstance(state, Exception):
             return None
         return identified(stage_of(self.stream), state)[0]
 
     def _encode(self, batch: Batch) -> tuple[list[Any], Buffers]:
-        """Describe a batch, which has data for each source."""
+        """Encode a batch; raise ValueError unless it has data for each
+        source."""
         if len(batch) != len(self._sources):
             raise ValueError(
                 f'the pipeline returned {len(batch)} items for its '
@@ -132,7 +136,7 @@ class Pipeline:
         return Result(MEASURED, request, {'stages': self._measured()}, [])
 
     def stages(self) -> list[StageMeasurements]:
-        """Return the measurements of the stages; for any thread."""
+        """Return the measurements of the stages. Any thread may call this."""
         # Of a user's stages, whatever they may raise when they are asked.
         found: list[StageMeasurements] = try_call(
             [], measure_stages, self.stream)
@@ -165,12 +169,13 @@ class Pipeline:
 
 
 def _took(note: Note | None) -> list[Any] | None:
-    """Return the path to the stage that took most of a batch, and its time."""
+    """Return the path of the stage that took most of a batch's time, and the
+    batch's seconds; None if unknown."""
     if note is None or note.path is None:
         return None
     return [list(note.path), note.seconds]
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:
-    """Return an exception in words, ready for JSON."""
+    """Return the description of an exception, ready for JSON."""
     return ErrorReport.of(error)._asdict()

@@ -1,4 +1,4 @@
-"""The position of a client, as it comes from a saved state or a peer."""
+"""The position of a client, from a saved state or from a peer's message."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -13,17 +13,18 @@ from fuel.wire.index_sets import IndexSet, from_ranges
 class ClientPosition:
     """Position of a client, or of the client whose state it restored.
 
-    `run`: names the epochs of the server that it read from.
-    `epoch`: number of the epoch.
-    `client`: the client that saved the position.
-    `is_over`: whether the epoch was finished or left, so that the next begins.
-    `index`: number of the batch that `state` precedes.
+    `run`: identifier of the run of the server that the client read from.
+    `epoch`: number of the epoch in that run.
+    `client`: name of the client that saved the position.
+    `is_over`: whether the epoch was finished or left, so that the next epoch
+        follows.
+    `index`: index of the batch that follows `state`.
     `state`: state of the pipeline.
     `done`: batches that the client delivered to its user.
     `num_ranks`: number of clients that shared the epoch by rank; 0 if they
         shared it otherwise, None if unknown.
-    `is_loaded`: whether it is the end of an epoch, loaded from a state; False
-        if the client itself read up to it.
+    `is_loaded`: whether it is the end of an epoch, and the program loaded it
+        from a saved state; False if the client has read the epoch itself.
     """
 
     run: str
@@ -37,10 +38,10 @@ class ClientPosition:
     is_loaded: bool = False
 
     def goes_back(self, number: int) -> bool:
-        """Return whether a program went back to the end of an epoch that
-        another one followed already.
+        """Return whether a program loaded the end of an epoch after which the
+        server has served another.
 
-        `number`: of the present epoch.
+        `number`: number of the server's present epoch.
         """
         if not self.is_loaded or self.epoch >= number:
             return False
@@ -54,7 +55,8 @@ class ClientPosition:
 
 
 def check_position(fields: Fields | None) -> ClientPosition | None:
-    """Return a position that anybody may have sent, checked field by field."""
+    """Check each field of a position that may come from any peer, and return
+    the position."""
     if fields is None:
         return None
     try:
@@ -85,10 +87,11 @@ def _indices(ranges: object) -> IndexSet:
 
 
 def check_not_left(position: ClientPosition, run: str, number: int) -> None:
-    """Refuse a position in an epoch that the clients have not come to, or of
-    another run.
+    """Raise an error for a position in a later epoch than the present one, or
+    in another run.
 
-    `run`, `number`: of the present epoch, in which other clients are.
+    `run`, `number`: run and number of the present epoch, in which other
+        clients are.
     """
     if position.run == run and position.epoch > number:
         raise StateMismatchError(
@@ -104,10 +107,12 @@ def check_not_left(position: ClientPosition, run: str, number: int) -> None:
 
 
 def check_ranks(former: int | None, present: int) -> None:
-    """Refuse to continue an epoch that other ranks shared.
+    """Raise an error unless the saved epoch was shared by as many ranks as
+    share epochs now.
 
-    `former`, `present`: how many ranks shared it, and share epochs now; 0 if
-        it was not shared by rank, None if that is not known.
+    `former`, `present`: number of ranks that shared the saved epoch, and
+        number of ranks that share epochs now; 0 for another sharing, None if
+        unknown.
     """
     if former is not None and former != present:
         raise StateMismatchError(

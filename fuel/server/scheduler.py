@@ -1,4 +1,4 @@
-"""Scheduling: which client gets which batch, and what the pipeline makes."""
+"""Scheduling: the choice of the next batch to make, and of its client."""
 from __future__ import annotations
 
 import logging
@@ -35,22 +35,22 @@ _CHECKPOINT_SECONDS = 0.2
 
 
 class Scheduler:
-    """Brings together the clients, the epoch and the pipeline.
+    """Requests batches of the pipeline, and sends them to the clients.
 
-    Everything is called by the one thread that has the server's sockets.
+    Only the thread that holds the server's sockets may call its methods.
 
-    `connections`: the connected clients, which the server keeps.
-    `find_dead`: finds out which of them are gone.
+    `connections`: the connected clients; the service adds and removes them.
+    `find_dead`: function that finds out which clients are gone.
     `sharing`, `num_clients`: see :class:`~fuel.server.Server`.
-    `post`: sends fields and frames to a client.
-    `hold`: seconds that the successor of a client that vanished has to come.
-    `max_bytes`: shared memory for clients on this host.
+    `post`: function that sends fields and frames to a client.
+    `hold`: seconds within which the successor of a vanished client must join.
+    `max_bytes`: bytes of shared memory for clients on this host.
     `clock`: returns the time in seconds.
     `admission`: decides which client joins which epoch.
-    `journal`: records the epochs; None for none.
-    `counts`: numbers of what was sent, and so on.
-    `measuring`: the clients that request the time of each item of each stage.
-    `waited`: seconds that the pipeline and the clients were waited for.
+    `journal`: file that records the epochs; None for no journal.
+    `counts`: numbers of batches, bytes, errors and so on, by name.
+    `measuring`: the clients for which the pipeline times each item.
+    `waited`: seconds that the server waited for the pipeline, and for clients.
     """
 
     def __init__(self, pipeline: Pipeline,
@@ -87,12 +87,12 @@ class Scheduler:
         self.journal: Journal | None = None
 
     def use_journal(self, journal: Journal) -> None:
-        """Record epochs in a journal; one that it has may be continued."""
+        """Record epochs in a journal, and offer to resume the epoch in it."""
         self.journal = journal
         self.admission.found = journal.found
 
     def on_join(self, connection: ClientConnection, fields: Fields) -> None:
-        """Note that a client wants to join an epoch."""
+        """Handle a client's request to join an epoch."""
         number = get_field(fields, 'join', int)
         resume = get_field(fields, 'resume', dict, None)
         # The client that this one succeeds may have died a moment ago.
@@ -138,12 +138,13 @@ class Scheduler:
 
     def _end_membership(self, connection: ClientConnection,
                         fields: Fields) -> None:
-        """Send a client why it is not in an epoch, and end its join."""
+        """Send a client the reason why it is in no epoch, and end its
+        membership."""
         self.reply(connection, fields)
         connection.join = 0
 
     def _continue(self, run: str, ledger: Ledger) -> None:
-        """Continue the epoch of a former server."""
+        """Resume the epoch of a former server."""
         assert self.journal is not None
         log.info('run %s is continued in epoch %d', run, ledger.number)
         epoch = ServedEpoch(ledger, self.free)
@@ -172,7 +173,7 @@ class Scheduler:
             self._answer(epoch, member)
 
     def _answer(self, epoch: ServedEpoch, member: Member) -> None:
-        """Send a client that it has joined."""
+        """Send a client the message that it has joined the epoch."""
         self.reply(member.connection, {
             'type': 'joined',
             # Not that of the welcome: a client may have come before the one
@@ -185,7 +186,7 @@ class Scheduler:
             'base': epoch.base, 'why': epoch.why})
 
     def _begin(self, decision: Begin) -> None:
-        """Begin an epoch, in the place of the present one."""
+        """Begin an epoch, which replaces the present one."""
         old = self.admission.epoch
         epoch = ServedEpoch(
             Ledger(decision.number, self.admission.sharing,
@@ -201,7 +202,8 @@ class Scheduler:
                   after=decision.after)
 
     def _answer_all(self, epoch: ServedEpoch) -> None:
-        """Answer the clients whose epoch has begun."""
+        """Record an epoch that has begun, and send its clients that they
+        joined."""
         self._record(epoch)
         for member in epoch.members.values():
             self._answer(epoch, member)
@@ -211,7 +213,7 @@ class Scheduler:
             self.journal.begin(self.admission.run, epoch.ledger)
 
     def _on_broken(self, epoch: ServedEpoch, error: Fields) -> None:
-        """Tell its clients that an epoch cannot begin."""
+        """Send an epoch's clients the error that kept it from beginning."""
         self.counts['errors'] += 1
         for member in epoch.members.values():
             self._end_membership(
@@ -225,7 +227,8 @@ class Scheduler:
 
     def _epoch_of(self, connection: ClientConnection,
                   fields: Fields) -> ServedEpoch | None:
-        """Return the epoch of a member's message, if any."""
+        """Return the epoch that a message is about; None if it is about a
+        former membership."""
         epoch = self.admission.epoch
         is_about = get_field(fields, 'join', int) == connection.join \
             and epoch is not None and connection.client in epoch.members
@@ -233,7 +236,8 @@ class Scheduler:
 
     def on_delivered(self, connection: ClientConnection,
                      fields: Fields) -> None:
-        """Record batches that a client delivered and slots it released."""
+        """Record the batches that a client delivered, and the slots that it
+        released."""
         for number in get_numbers(fields, 'release'):
             connection.release(number, self.pool)
         epoch = self._epoch_of(connection, fields)
@@ -266,7 +270,7 @@ class Scheduler:
 
     def on_measure(self, connection: ClientConnection,
                    fields: Fields) -> None:
-        """Request the pipeline's measurements, for a client."""
+        """Request the pipeline's measurements for a client."""
         is_exact = get_field(fields, 'is_exact', bool)
         (self.measuring.add if is_exact else self.measuring.discard)(
             connection)
@@ -306,7 +310,8 @@ class Scheduler:
             for path, stage in measured.items()]})
 
     def advance(self) -> None:
-        """Do all that can be done now."""
+        """Decide about waiting clients, send batches, and request the next
+        batch."""
         if self.admission.joiners:
             for decision in self.admission.decisions():
                 self._carry_out(decision)
@@ -325,8 +330,9 @@ class Scheduler:
         self._since = now
 
     def _finish(self, epoch: ServedEpoch) -> None:
-        """Revoke batches that another member waits for, and send the end to
-        the members that have all their batches."""
+        """Revoke a member's batches if another member waits for them, and send
+        the end of the epoch to members that have delivered all their
+        batches."""
         member_to_revoke = epoch.member_to_revoke(self.clock())
         if member_to_revoke is not None:
             member_to_revoke.revoked = self.clock()
@@ -338,13 +344,15 @@ class Scheduler:
             epoch.leave(member.client)
 
     def open(self, epoch: ServedEpoch, **options: object) -> None:
-        """Let the pipeline begin an epoch, or go to a place in it."""
+        """Request that the pipeline opens an epoch, at its start or at a saved
+        state."""
         epoch.is_open, epoch.is_begun, epoch.is_loaded = False, True, True
         self.pipeline.open(epoch=epoch, **options)
         self._outstanding += 1
 
     def _go_back(self, epoch: ServedEpoch) -> None:
-        """Return to lost batches, which must be made again."""
+        """Open the epoch again before the first lost batch, if one was
+        lost."""
         wanted = epoch.lowest_missing()
         if wanted >= epoch.front() and epoch.is_begun:
             return
@@ -363,7 +371,8 @@ class Scheduler:
         self.open(epoch, index=index, state=state, after=False)
 
     def _make_next(self, epoch: ServedEpoch) -> None:
-        """Ask the pipeline for a batch that a client has credit for."""
+        """Request the next batch of the pipeline if a client has credit for
+        it."""
         # One at a time: what is asked for later gets a slot that came back
         # meanwhile, and is still in the processor's cache.
         if self._outstanding or epoch.is_exhausted or epoch.has_earlier():
@@ -389,7 +398,7 @@ class Scheduler:
         self._outstanding += 1
 
     def take(self, result: Result) -> None:
-        """Take a result of the pipeline."""
+        """Handle a result of the pipeline."""
         self._outstanding -= 1
         if result.kind == MEASURED:
             self._on_measured(result)
@@ -473,7 +482,7 @@ class Scheduler:
         self.post(connection, {**fields, 'join': connection.join}, frames)
 
     def is_unresponsive(self, connection: ClientConnection) -> bool:
-        """Return whether a client makes others wait without an answer."""
+        """Return whether a client does not answer while others wait for it."""
         epoch = self.admission.epoch
         member = epoch and epoch.members.get(connection.client)
         if not epoch or not member:
@@ -486,13 +495,15 @@ class Scheduler:
                 and now - member.first_sent > _FIRST_BATCH_SECONDS)
 
     def expire(self) -> None:
-        """Release the batches whose client has no successor in time."""
+        """Release the batches of vanished clients whose successors are too
+        late."""
         if self.admission.epoch is not None:
             self.admission.epoch.expire(self.clock())
 
     def remove(self, connection: ClientConnection, has_left: bool,
                hold: bool = True) -> None:
-        """Remove a client; others get its undelivered batches."""
+        """Remove a client from its epoch; other clients get its undelivered
+        batches."""
         connection.end_wait()
         connection.join = 0
         epoch = self.admission.epoch
@@ -509,11 +520,12 @@ class Scheduler:
             self.expire()
 
     def hold_deadline(self) -> float:
-        """Return the time until which the successor of a client may come."""
+        """Return the time until which the successor of a client that vanishes
+        now may join."""
         return self.clock() + self.hold
 
     def free(self, item: Item) -> None:
-        """Free the memory of an item that is not needed."""
+        """Release the slot of an item that no client needs."""
         if item.slot is not None:
             self.pool.release(item.slot.number)
             item.slot = None

@@ -34,11 +34,11 @@ class Server:
     Parameters
     ----------
     port : int, optional
-        Defaults to 5557; 0 takes a free one, see `address`.
+        Defaults to 5557; 0 takes a free port, which `address` names.
     hwm : int, optional
-        Number of batches that each client may hold undelivered.  The smaller
-        of this and the client's own counts.  Defaults to 10.  For a single
-        client one more is made and waits here.
+        Number of batches that each client may prefetch.  The client's own
+        `hwm` applies if it is smaller.  Defaults to 10.  For a single client
+        the server prefetches one batch more.
     host : str, optional
         The address to listen at.  Defaults to ``'127.0.0.1'``: only processes
         of this host can connect.  ``'*'`` means every interface.
@@ -48,41 +48,45 @@ class Server:
         ``'rank'``, batch `i` goes to the client whose rank is ``i %
         num_clients``.
     num_clients : int, optional
-        Number of clients that the first epoch waits for.  A
-        later one waits for those of the epoch before: for `reconnect`
-        seconds if they vanished, not at all if they closed their streams.
-        With ``'rank'`` each epoch waits for each rank.  Defaults to one;
-        required with ``'rank'``.
+        Number of clients that the first epoch waits for.  A later epoch waits
+        for the clients of the epoch before: for `reconnect` seconds if they
+        vanished, and not at all if they closed their streams.  With ``'rank'``
+        each epoch waits for each rank.  Defaults to one; required with
+        ``'rank'``.
     max_bytes : int, optional
-        Shared memory for clients on this host.  Defaults to
+        Bytes of shared memory for clients on this host.  Defaults to
         ``config.shared_memory_bytes``, 1 GiB.
     curve : str or path, optional
-        Directory of keys made by ``fuel-server keys``: then clients must
-        have one, and everything is encrypted.
+        Directory with the keys that ``fuel-server keys`` made.  With it, only
+        clients with a known key can connect, and connections are encrypted.
     journal : str, path or bool, optional
-        The file in which the server records which client was sent, and
-        delivered, which batch, so that the next server at this port can
-        continue if this one is killed; False for none.  Defaults to None: a
-        file named after host and port in the directory
-        ``config.server_journal``, none with port 0.
+        File in which the server records the batches that each client was sent
+        and delivered.  From it the next server at this port resumes if this
+        one is killed.  False means no journal.  Defaults to None: a file named
+        after host and port in the directory ``config.server_journal``, or no
+        journal with port 0.
     reconnect : float, optional
-        Seconds for which the batches of a client that vanished are held for
-        its successor, before other clients get them, or begin the next
-        epoch without it.  Defaults to ``config.reconnect_timeout``, 30.
+        Seconds for which the server holds the batches of a vanished client for
+        its successor.  After that, other clients get the batches, and begin
+        the next epoch without that client.  Defaults to
+        ``config.reconnect_timeout``, 30.
     metrics_port : int, optional
-        Where Prometheus gets the numbers of the clients and the stages;
-        see :func:`fuel.export.serve_metrics`.  0 takes a free port, see
-        `metrics_address`.  Defaults to None: nowhere.
+        Port at which Prometheus reads metrics of the clients and the stages;
+        see :func:`fuel.export.serve_metrics`. 0 takes a free port, which
+        `metrics_address` names.  Defaults to None: no metrics.
     metrics_host : str, optional
-        Where it listens for that.  Defaults to ``'127.0.0.1'``, which only
-        this host reaches; ``''`` is every interface, without keys.
+        Address at which the server listens for Prometheus.  Defaults to
+        ``'127.0.0.1'``, to which only this host can connect.  ``''`` means
+        every interface.  `curve` does not protect this port.
 
     Attributes
     ----------
     address : str
-        Such as ``'tcp://127.0.0.1:5557'``.
+        Address at which the server listens, such as
+        ``'tcp://127.0.0.1:5557'``.
     metrics_address : str
-        Such as ``'http://127.0.0.1:9464/metrics'``; empty for none.
+        Address of the metrics, such as ``'http://127.0.0.1:9464/metrics'``;
+        empty if there are none.
 
     Examples
     --------
@@ -163,8 +167,8 @@ class Server:
         Raises
         ------
         zmq.ZMQError
-            If the port stays busy for two seconds, or the host is not one
-            of this machine's.
+            If the port stays busy for two seconds, or the host is not an
+            address of this machine.
         OSError
             If there are no keys in the directory `curve`, or `metrics_port`
             is taken.
@@ -174,9 +178,9 @@ class Server:
         Warns
         -----
         UserWarning
-            If a stage sets the global generators, as :class:`Mapping
-            <fuel.transformers.Mapping>` with a seed does, which the rest of
-            the program may draw from meanwhile.
+            If a stage sets the global random generators, as :class:`Mapping
+            <fuel.transformers.Mapping>` with a seed does: other threads of the
+            program may draw from them meanwhile.
         """
         if sets_generators(stage_of(self.data_stream)):
             warnings.warn(
@@ -189,7 +193,7 @@ class Server:
         self._listen()
 
     def _listen(self) -> None:
-        """Start listening, in a process that only serves."""
+        """Bind the sockets and start the threads, without a warning."""
         listener = Listener(
             self._host, self._wanted_port, self._curve, self.counts,
             CLIENT_LIMITS.header, self.hwm)
@@ -227,12 +231,13 @@ class Server:
             Journal(path))
 
     def stop(self, timeout: float = 1.0) -> None:
-        """Stop listening at once, and end; harmless if stopped before.
+        """Stop listening at once, and end the server; does nothing if it was
+        stopped before.
 
         Parameters
         ----------
         timeout : float, optional
-            Seconds that the pipeline has for the batch it is making.
+            Seconds to wait for the batch that the pipeline is making.
         """
         self._stopped.set()
         self._wake_up()
@@ -245,7 +250,7 @@ class Server:
             self._wake_up.close()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the server ends.
+        """Wait until the server has ended; raise its error if it failed.
 
         Parameters
         ----------
@@ -285,7 +290,8 @@ class Server:
         self.service.pipeline.close()
 
     def _make(self) -> None:
-        """Let the pipeline make a batch; others may use the sockets."""
+        """Let the pipeline carry out a request; another thread may use the
+        sockets meanwhile."""
         self._busy_since = time.monotonic()
         self._turn.release()
         try:
@@ -299,7 +305,8 @@ class Server:
             self.service.scheduler.take(result)
 
     def _serve_while_busy(self) -> None:
-        """Talk to the clients while a batch takes long; end the service."""
+        """Answer the clients while a batch takes long; at the end, close the
+        service."""
         while not self._stopped.wait(_BUSY_SECONDS):
             busy_since = self._busy_since
             if busy_since and time.monotonic() - busy_since > _BUSY_SECONDS:
@@ -312,7 +319,8 @@ class Server:
 
     @contextmanager
     def _stopped_by_errors(self) -> Iterator[None]:
-        """Stop both threads at an exception, which wait() raises."""
+        """At an exception, stop both threads and keep the exception for
+        :meth:`wait`."""
         try:
             yield
         except BaseException as error:
@@ -334,7 +342,7 @@ class Server:
 
 
 def _positive(name: str, value: object) -> int:
-    """Return a positive integer; anything else is a ValueError."""
+    """Return a positive integer; raise ValueError for another value."""
     try:
         return positive(name, value)
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""Receive and send the server's messages."""
+"""Receives and sends the server's messages."""
 from __future__ import annotations
 
 import logging
@@ -36,7 +36,7 @@ _LAST_MESSAGES_SECONDS = 1.0
 
 
 class Service:
-    """Answers the clients of one server; one thread at a time calls it."""
+    """Answers the clients of one server.  One thread at a time may call it."""
 
     listener: Listener
 
@@ -63,13 +63,13 @@ class Service:
         self._next_ping = 0.0
 
     def open(self, listener: Listener, journal: Journal | None) -> None:
-        """Take over the sockets, and the journal if there is one."""
+        """Set the listener to read from, and the journal to record in."""
         self.listener = listener
         if journal is not None:
             self.scheduler.use_journal(journal)
 
     def handle_messages(self) -> None:
-        """Handle the clients' messages, and advance the epoch."""
+        """Handle the messages that have arrived, and advance the epoch."""
         now = time.monotonic()
         is_due = now > self._next_ping
         if is_due:
@@ -93,9 +93,10 @@ class Service:
                 self.scheduler.journal.close()
 
     def _receive(self) -> bool:
-        """Read the clients' messages for a limited time: they may never end.
+        """Handle the clients' messages for a limited time, since more may
+        come.
 
-        Returns: Whether that is all.
+        Returns: whether all messages that have come were read.
         """
         size = 0
         deadline = time.monotonic() + _RECEIVE_SECONDS
@@ -110,7 +111,7 @@ class Service:
         return True
 
     def _read(self, parts: list[zmq.Frame]) -> None:
-        """Handle one message of any content."""
+        """Handle one message; count it if it is invalid."""
         try:
             if len(parts) != 2:
                 raise WireError(f'a message has 2 parts, got {len(parts)}')
@@ -190,7 +191,8 @@ class Service:
 
     def _post(self, identity: bytes, fields: Fields,
               frames: Sequence[object] = ()) -> int:
-        """Send a message; return the error if it has no receiver, else 0."""
+        """Send a message; return the error number if the receiver is gone or
+        does not read, else 0."""
         try:
             send_now(self.listener.router,
                      [identity, pack_header(fields), *frames],
@@ -205,9 +207,9 @@ class Service:
         return 0
 
     def ping(self) -> None:
-        """Find out which clients are gone: sending to them fails.
+        """Send each client a message, to find out which clients are gone.
 
-        They are forgotten once all is read that they sent before.
+        The service removes them when it has read all their messages.
         """
         keys = self.listener.keys
         allowed = None if keys is None else keys.clients.current()
@@ -228,10 +230,11 @@ class Service:
                 self._lose(connection, hold=False)
 
     def _remove_gone(self, is_all_read: bool, now: float) -> None:
-        """Forget the clients that are gone and did not say goodbye.
+        """Remove the clients that are gone and did not say goodbye.
 
-        Under a flood of messages, theirs are waited for for a second.  One
-        that does not read what it is sent has no successor to wait for.
+        If messages keep coming, the service waits a second for the last
+        messages of such a client.  It does not wait for the successor of a
+        client that does not read its messages.
         """
         for connection in list(self.connections.values()):
             if connection.gone_since and (
@@ -241,7 +244,7 @@ class Service:
 
     def _lose(self, connection: ClientConnection, has_left: bool = False,
               hold: bool = True) -> None:
-        """Drop a client; the others get its undelivered batches."""
+        """Remove a client; other clients get its undelivered batches."""
         # First, so that nothing is sent to it any more.
         self.connections.pop(connection.identity, None)
         self.scheduler.forget_measures(connection)
@@ -257,7 +260,7 @@ class Service:
             'connections': [one._asdict() for one in self._clients()]}
 
     def samples(self) -> Iterator[Sample]:
-        """Yield the samples for Prometheus; for any thread."""
+        """Yield the samples for Prometheus.  Any thread may call this."""
         yield from samples_of_server(
             self._numbers(), self._clients(), self.data_stream)
 
@@ -266,7 +269,8 @@ class Service:
             list(self.connections.values()), self._admission.epoch)
 
     def _numbers(self) -> dict[str, Any]:
-        """Return the numbers, and the reason of waiting; for any thread."""
+        """Return the counts, and the reason why clients wait.  Any thread may
+        call this."""
         epoch = self._admission.epoch
         waited = self.scheduler.waited
         return {
@@ -284,7 +288,7 @@ class Service:
 
 
 def _labels(stream: StreamLike) -> list[Any] | None:
-    """Return the axis labels, by place of the source."""
+    """Return the axis labels of each source, in the order of the sources."""
     labels = getattr(stream, 'axis_labels', None)
     if labels is None:
         return None

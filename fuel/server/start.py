@@ -1,4 +1,4 @@
-"""The server as a program: it runs until a signal ends it."""
+"""Run a server as a program, until a signal ends it."""
 from __future__ import annotations
 
 import logging
@@ -39,19 +39,19 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10, *,
                  metrics_host: str = '127.0.0.1') -> None:
     """Serve a stream until a signal ends the process.
 
-    One line on standard error says where the server listens.  Ctrl-C and
-    SIGTERM end it: the port is free at once.  A stage that does not let go of
-    the interpreter for five seconds after SIGTERM is killed with the process.
+    The server prints its address in one line on standard error.  Ctrl-C and
+    SIGTERM end it, and free the port at once.  If a stage holds the
+    interpreter for five seconds after SIGTERM, the process is killed.
 
     Parameters
     ----------
     port : int, optional
         Defaults to 5557.
     hwm : int, optional
-        How many batches may be under way to each client.  Defaults to 10.
+        Number of batches that each client may prefetch.  Defaults to 10.
     metrics_port : int, optional
-        Where Prometheus gets the numbers of this server.  Defaults to None:
-        nowhere.
+        Port at which Prometheus reads the metrics of this server.  Defaults to
+        None: no metrics.
     host, sharing, num_clients, max_bytes, curve, journal, reconnect, \
     metrics_host
         See :class:`Server`.
@@ -86,7 +86,8 @@ def _announce(server: Server) -> None:
 
 
 def _announce_and_wait(server: Server) -> None:
-    """Say where the server listens; wait for a signal, or for it to fail."""
+    """Print the server's address; wait for a signal, or for an error of the
+    server."""
     if threading.current_thread() is not threading.main_thread():
         _announce(server)
         server.wait()
@@ -107,22 +108,23 @@ def _announce_and_wait(server: Server) -> None:
 
 
 def serve_again(command: Sequence[str]) -> int:
-    """Run a server in a process of its own, and again when it crashed.
+    """Run a server in a process of its own, and restart it if it crashes.
 
-    A server that keeps a journal goes on where it was, and its clients with
-    it.  SIGTERM and Ctrl-C are passed on.
+    A server with a journal resumes its epoch, and its clients continue.
+    SIGTERM and Ctrl-C are passed on to the server.
 
     Parameters
     ----------
     command : sequence of str
-        What starts the server.  The number of a descriptor is appended; the
-        process is to pass it to :func:`end_with_supervisor`.
+        Command that starts the server.  The number of a file descriptor is
+        appended as its last argument; the process must pass it to
+        :func:`end_with_supervisor`.
 
     Returns
     -------
     int
-        The exit status: that of the server, or 128 and the number of the
-        signal that ended it.
+        The exit status of the server, or 128 plus the number of the signal
+        that ended it.
     """
     crashes: list[float] = []
     reading, writing = os.pipe()
@@ -158,9 +160,9 @@ def serve_again(command: Sequence[str]) -> int:
 
 
 def _wait_for(server: subprocess.Popen[bytes]) -> tuple[int, bool]:
-    """Wait for a process, which gets the signals that end this one.
+    """Wait for a process, and pass SIGINT and SIGTERM on to it.
 
-    Returns: its status, and whether a signal asked it to end.
+    Returns: the process's status, and whether one of these signals came.
     """
     asked = []
 
@@ -179,9 +181,9 @@ def _wait_for(server: subprocess.Popen[bytes]) -> tuple[int, bool]:
 
 
 def end_with_supervisor(descriptor: int) -> None:
-    """Let this process get SIGTERM when its supervisor is gone.
+    """Send this process SIGTERM when its supervisor has ended.
 
-    `descriptor`: the reading end of a pipe of :func:`serve_again`.
+    `descriptor`: the reading end of the pipe that :func:`serve_again` made.
     """
     def wait() -> None:
         os.read(descriptor, 1)

@@ -47,7 +47,7 @@ _OF_CLIENTS = {
 
 def clients_of(connections: Iterable[ClientConnection],
                epoch: ServedEpoch | None) -> Iterator[ClientStatus]:
-    """Yield the status of clients; for any thread."""
+    """Yield the status of each client. Any thread may call this."""
     for one in connections:
         member = None if epoch is None else epoch.members.get(one.client)
         yield ClientStatus(
@@ -63,7 +63,8 @@ def clients_of(connections: Iterable[ClientConnection],
 def samples_of_server(numbers: Mapping[str, object],
                       clients: Iterable[ClientStatus],
                       stream: StreamLike) -> Iterator[Sample]:
-    """Yield the samples of a server for Prometheus."""
+    """Yield the metrics of a server, its clients and its stages for
+    Prometheus."""
     for key, (name, grows, text) in _NAMES.items():
         value = numbers[key]
         assert isinstance(value, (int, float))
