@@ -1,7 +1,7 @@
-"""Batches as a few bytes of description and the memory of their arrays.
+"""Batches encoded as a short description and the memory of their arrays.
 
-This is for a process and its own child: it uses pickle.  What crosses a
-network is encoded by :mod:`fuel.wire`.
+It uses pickle, so it is only for a process and its own child. :mod:`fuel.wire`
+encodes batches for a network.
 """
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ SMALL = 1 << 14
 
 
 class ArrayPickler(pickle.Pickler):
-    """Pickles plain arrays, of any layout, through their memory.
+    """Pickles plain arrays of any layout as buffers of their memory.
 
-    `makes_writable`: whether arrays that are read-only arrive writable.
+    `makes_writable`: whether read-only arrays are loaded as writable ones.
     """
 
     makes_writable = True
 
     def reducer_override(self, instance: object) -> Any:
-        """Return how to rebuild an array from its memory."""
+        """Return the function, with its arguments, that rebuilds an array from
+        its memory."""
         if type(instance) not in (numpy.ndarray, numpy.memmap):
             return NotImplemented
         array = numpy.asarray(instance)
@@ -45,7 +46,8 @@ class ArrayPickler(pickle.Pickler):
                           array.shape, order)
 
     def _as_bytes(self, array: NDArray[Any], order: str) -> NDArray[Any]:
-        """Return the memory of an array; a copy if it has gaps."""
+        """Return the memory of an array as bytes; a copy if the array is not
+        contiguous."""
         if order == 'F':
             array = array.T
         # A buffer that may not be written arrives as such.
@@ -64,9 +66,10 @@ def _rebuild(buffer: bytes | memoryview, dtype: numpy.dtype[Any],
 
 def dump_batch(batch: object,
                small: int = SMALL) -> tuple[bytes, list[NDArray[Any]]]:
-    """Return a description of any data, and the memory of its arrays.
+    """Return a description of a batch, and the memory of its large arrays.
 
-    Returns: one-dimensional arrays of uint8, views of the data where possible.
+    Returns: the description, and one-dimensional arrays of uint8, which are
+    views of the data where possible.
     """
     if _is_plain(batch):
         return _dump_plain(batch, small)
@@ -101,7 +104,7 @@ _HEAD = struct.Struct('<BI')
 
 
 def _is_plain(batch: object) -> TypeGuard[tuple[NDArray[Any], ...]]:
-    """Return whether a batch is a tuple of ordinary arrays, each another."""
+    """Return whether a batch is a tuple of distinct ordinary arrays."""
     if type(batch) is not tuple:
         return False
     for part in batch:

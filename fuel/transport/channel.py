@@ -27,7 +27,8 @@ _RETRY_SECONDS = 0.05
 
 
 def check_shared_memory(user: str) -> None:
-    """Refuse a system whose processes cannot share memory by descriptors."""
+    """Raise an error on a system whose processes cannot share memory by file
+    descriptors."""
     if not (hasattr(socket, 'send_fds') and hasattr(select, 'poll')):
         raise NotImplementedError(
             f'{user} needs Unix sockets that pass file descriptors between '
@@ -36,11 +37,12 @@ def check_shared_memory(user: str) -> None:
 
 
 class ChannelClosed(ConnectionError):  # noqa: N818 - a state
-    """The other side is gone."""
+    """The process at the other end has ended or closed the connection."""
 
 
 class Message(NamedTuple):
-    """A few numbers, bytes, and perhaps a file descriptor."""
+    """A message: a few numbers, some bytes, and at most one file
+    descriptor."""
 
     kind: int
     epoch: int
@@ -52,11 +54,12 @@ class Message(NamedTuple):
 
 
 class Peer:
-    """The process at the other end, to notice when it is gone.
+    """The process at the other end of a channel: reports whether it has ended.
 
-    A closed connection does not show that: a child may hold it open.
+    The connection alone does not show that, since a child of the process may
+    hold it open.
 
-    `pid`: of a process that is alive now.
+    `pid`: identifier of a process that is running now.
     """
 
     def __init__(self, pid: int) -> None:
@@ -77,11 +80,11 @@ class Peer:
         return False
 
     def end(self, patience: float) -> None:
-        """Wait until the process has ended, and kill it if it is late.
+        """Wait until the process has ended; kill it if that takes too long.
 
-        Only where the system knows the process by a descriptor.
+        Without descriptors of processes (pidfd), it does nothing.
 
-        `patience`: in seconds.
+        `patience`: seconds to wait.
         """
         if self.descriptor is not None and not _is_readable(
                 self.descriptor, patience):
@@ -105,12 +108,12 @@ def _is_readable(descriptor: int, seconds: float) -> bool:
 class Channel:
     """One end of a connection that carries :class:`Message`.
 
-    Sending is safe from several threads, receiving is for one at a time.
+    Several threads may send at the same time; only one at a time may receive.
 
-    `connection`: of the Unix family, since it passes file descriptors.
-    `peer`: its death ends the channel.
-    `is_waiting`: whether an exception that comes out of here, by Ctrl-C say,
-        came while it waited, so that no message is lost.
+    `connection`: socket of the Unix family, which can pass file descriptors.
+    `peer`: the process whose end closes the channel; None for none.
+    `is_waiting`: whether the channel waits for messages. An exception that is
+        raised during the wait, by Ctrl-C for example, loses no message.
     """
 
     def __init__(self, connection: socket.socket,
@@ -133,7 +136,7 @@ class Channel:
             self.watch(peer)
 
     def watch(self, peer: Peer) -> None:
-        """End the channel when a process ends."""
+        """Set the process whose end closes the channel."""
         self.peer = peer
         if peer.descriptor is not None:
             self._poll.register(peer.descriptor, select.POLLIN)
@@ -145,7 +148,7 @@ class Channel:
 
     @fault_point('channel send')
     def send(self, *messages: Message) -> None:
-        """Send messages; waits only while the other side is behind."""
+        """Send messages; wait only while the connection's buffer is full."""
         data: bytes | bytearray = b''.join(map(_pack, messages))
         descriptors = [message.descriptor for message in messages
                        if message.descriptor is not None]
@@ -159,7 +162,8 @@ class Channel:
     def post(self, *messages: Message) -> None:
         """Send messages without descriptors, without waiting.
 
-        What there is no room for follows when this side receives or sends.
+        If the connection's buffer is full, the rest is sent when this side
+        receives or sends next.
         """
         with self._send_lock:
             self._unsent += b''.join(map(_pack, messages))
@@ -194,7 +198,8 @@ class Channel:
                 raise ChannelClosed('the other process is gone')
 
     def receive(self, timeout: float | None = None) -> Message | None:
-        """Return the next message, or None after `timeout` seconds."""
+        """Wait for the next message and return it; None after `timeout`
+        seconds."""
         if self._messages:
             return self._messages.popleft()
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -216,7 +221,7 @@ class Channel:
         return self._messages.popleft()
 
     def drain(self) -> list[Message]:
-        """Return messages that have arrived, without waiting."""
+        """Return the messages that have arrived, without waiting."""
         if self._poll.poll(0):
             self._read()
         if self._ended and not self._messages:
@@ -226,12 +231,14 @@ class Channel:
         return messages
 
     def wait(self, timeout: float) -> None:
-        """Wait until something arrives, at most `timeout` seconds."""
+        """Wait until a message arrives, or the other side is gone, for at most
+        `timeout` seconds."""
         if not self._messages and not self._ended:
             self._wait(timeout)
 
     def is_cut(self, timeout: float) -> bool:
-        """Wait, at most `timeout` seconds, until the other side is gone.
+        """Wait until the other side is gone, for at most `timeout` seconds;
+        return whether it is.
 
         Messages that arrive do not end the wait.
         """
@@ -264,8 +271,7 @@ class Channel:
 
     @fault_point('channel receive')
     def _read(self) -> bool:
-        """Receive the messages that have arrived; return whether there were
-        any."""
+        """Read the bytes that have arrived; return whether there were any."""
         try:
             data, ancillary, flags, _ = self.connection.recvmsg(
                 _CHUNK, socket.CMSG_LEN(_MOST_DESCRIPTORS * _DESCRIPTOR))
@@ -293,7 +299,7 @@ class Channel:
         return True
 
     def _split(self) -> None:
-        """Make messages of the bytes received."""
+        """Split the received bytes into messages."""
         start = 0
         while len(self._received) - start >= _HEADER.size:
             kind, epoch, first, second, third, length = _HEADER.unpack_from(
@@ -311,7 +317,7 @@ class Channel:
         del self._received[:start]
 
     def cut(self) -> None:
-        """End the connection; another thread may be waiting here."""
+        """End the connection, also while another thread waits in it."""
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 
@@ -342,9 +348,9 @@ def _pack(message: Message) -> bytes:
 
 
 def close_in_children(connection: socket.socket) -> None:
-    """Close a connection in every child that this process forks.
+    """Close a connection in each child that this process forks from now on.
 
-    A child must neither talk for its parent nor keep the connection open.
+    A child must not send messages for its parent, or keep the connection open.
     """
     _connections.add(connection)
 

@@ -1,4 +1,4 @@
-"""The consumer's side of the slots: arrays that keep what they look at."""
+"""The consumer's side of the slots: arrays that keep their slots leased."""
 from __future__ import annotations
 
 import weakref
@@ -15,7 +15,7 @@ from fuel.utils.seams import fault_point
 
 
 class _Root(weakref.ref[NDArray[Any]]):
-    """Reference to the array that a slot is lent to."""
+    """Weak reference to the array that a slot is lent to."""
 
     __slots__ = ('nbytes', 'slot')
     slot: int
@@ -23,21 +23,21 @@ class _Root(weakref.ref[NDArray[Any]]):
 
 
 class Leases:
-    """Slots of one producer, lent to the arrays made over them.
+    """Slots of one producer that are lent to arrays of the consumer.
 
-    A slot is lent to one *root* array of its bytes.  Whatever else looks at
-    it (a reshaped array, a view, a memoryview, a tensor) has the root as
-    its base and keeps it alive; when it dies, the slot may be used again.
+    A slot is lent to one *root* array of its bytes.  Each other object over
+    the slot (a reshaped array, a view, a memoryview, a tensor) has the root as
+    its base and keeps it alive.  When the root is freed, the producer may
+    reuse the slot.
 
-    Roots die wherever their last user drops them: inside the garbage
-    collector, in another thread, in the middle of our own code.  So that
-    only appends to a deque, by a function of C, where no Ctrl-C comes
-    between; the owner asks for :meth:`returned` when it talks to the
-    producer anyway.
+    A root may be freed anywhere: in the garbage collector, in another thread,
+    or while a method of this class runs.  So freeing it only appends to a
+    deque, by a function of C that Ctrl-C cannot interrupt.  The owner calls
+    :meth:`returned` when it sends a message to the producer anyway.
 
-    `limit`: most bytes that may be lent at once.  Beyond that the data are
-        copied, so that a consumer that keeps everything gets memory of its own
-        and the producer goes on.
+    `limit`: most bytes that may be lent at once.  Beyond it, data are copied:
+        a consumer that keeps all its batches gets memory of its own, and the
+        producer gets its slots back.
     """
 
     def __init__(self, limit: int) -> None:
@@ -51,30 +51,31 @@ class Leases:
         _all_leases.add(self)
 
     def add_segment(self, number: int, segment: Segment) -> None:
-        """Make a segment of the producer known."""
+        """Add a segment of the producer, whose slots may be lent."""
         segment.close_descriptor()
         self._segments[number] = segment
 
     def drop_segment(self, number: int) -> None:
-        """Drop a segment; arrays over it stay alive."""
+        """Remove a segment; arrays over it remain valid."""
         self._segments.pop(number, None)
 
     def has_segment(self, number: int) -> bool:
-        """Return whether a segment is known."""
+        """Return whether a segment was added."""
         return number in self._segments
 
     def view(self, segment: int, start: int, size: int) -> memoryview:
-        """Return some bytes of a segment, for reading at once."""
+        """Return some bytes of a segment, which the caller must read before it
+        returns the slot."""
         return memoryview(self._segments[segment].memory)[start:start + size]
 
     @fault_point('lease')
     def lend(self, slot: int, segment: int,
              extents: Sequence[tuple[int, int]],
              build: Callable[[list[Any]], Any]) -> Any:
-        """Call `build` with the arrays' memory and return its result.
+        """Call `build` with the memory of the arrays in a slot, and return its
+        result.
 
-        `extents`: the places of the arrays: offset in the segment and size in
-            bytes.
+        `extents`: offset in the segment and size, in bytes, of each array.
         """
         memory = self._segments[segment].memory
         start, stop = extents[0][0], 0
@@ -93,11 +94,12 @@ class Leases:
                       for offset, size in extents])
 
     def give_back(self, slot: int) -> None:
-        """Give back a slot whose data are not needed."""
+        """Return a slot whose data are not needed."""
         self._unused.append(slot)
 
     def returned(self) -> list[tuple[int, bool]]:
-        """Return the slots given back since the last call."""
+        """Return the slots that were returned since the last call, and for
+        each whether it may be reused."""
         while self._dead:
             lease = self._dead.popleft()
             self.lent -= lease.nbytes
@@ -111,10 +113,10 @@ class Leases:
         return result
 
     def note_fork(self) -> None:
-        """Remember that a child process looks at the slots now lent.
+        """Mark the slots that are lent now: a forked child reads them, too.
 
-        The memory is shared with the child too, and nobody hears when its
-        arrays die, so these slots are never written again.
+        The child shares the memory, and does not report when its arrays are
+        freed.  So these slots are never reused.
         """
         self._forked.update(self._roots)
 

@@ -19,15 +19,15 @@ _NAME = 'fuel-segment'
 
 
 class DescriptorOwner:
-    """Closes a file descriptor when it is gone itself.
+    """Owns a file descriptor, and closes it when the object is freed.
 
-    `descriptor`: open; None if there is none any more.
+    `descriptor`: the open descriptor; None if there is none.
     """
 
     descriptor: int | None = None
 
     def close_descriptor(self) -> None:
-        """Close the descriptor; the mapping stays."""
+        """Close the descriptor; mapped memory remains valid."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
@@ -44,13 +44,13 @@ class DescriptorOwner:
 class Segment(DescriptorOwner):
     """Memory that several processes map.
 
-    Nothing has to be cleaned up: the memory is gone when the last process
-    that maps it is, however that ended.
+    The memory needs no cleaning up: the system frees it when the last process
+    that maps it ends, also if that process is killed.
 
-    `descriptor`: open file descriptor of the memory.  The segment owns it from
-        now on.
-    `size`: in bytes.
-    `memory`: never closed by hand: arrays keep it for as long as they live.
+    `descriptor`: open file descriptor of the memory, which the segment closes.
+    `size`: size in bytes.
+    `memory`: the mapped memory. It is freed with the last array over it, and
+        never closed explicitly.
     """
 
     def __init__(self, descriptor: int, size: int) -> None:
@@ -86,7 +86,8 @@ _LIMITS = {
 
 @contextmanager
 def _explained(size: int) -> Iterator[None]:
-    """Raise an error of getting memory with the size and the cause."""
+    """Add the size and the cause to an error about memory that cannot be
+    shared."""
     try:
         yield
     except OSError as error:
@@ -108,9 +109,10 @@ def _create_descriptor() -> int:
 
 def write_segment(parts: Sequence[tuple[int, memoryview]],
                   size: int) -> int:
-    """Return the descriptor of memory that is sealed against changes.
+    """Write bytes to new memory, seal it against changes, and return its
+    descriptor.
 
-    `parts`: the bytes to write, and their offsets.
+    `parts`: offset and bytes of each part.
     """
     with _explained(size):
         descriptor = _create_descriptor()
@@ -130,12 +132,12 @@ def write_segment(parts: Sequence[tuple[int, memoryview]],
 
 
 def map_privately(descriptor: int, size: int) -> mmap.mmap:
-    """Return memory whose changes only this process sees."""
+    """Map memory copy-on-write: only this process sees its changes."""
     return mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY)
 
 
 def _seal(descriptor: int, content: bool = False) -> None:
-    """Seal the size, and perhaps the content, against changes."""
+    """Seal the size, and with `content` the content, against changes."""
     try:
         import fcntl
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL

@@ -1,6 +1,6 @@
-"""Objects pickled once for several processes, which share their arrays.
+"""Objects that are pickled once for several processes, which share the arrays.
 
-For a process and the workers that it starts: it uses pickle.
+It uses pickle, so it is only for a process and the workers that it starts.
 """
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MAPS = Path('/proc/self/maps')
 class SharedExtent(NamedTuple):
     """Offset and size of an array in the segment.
 
-    `offset`, `size`: in bytes.
+    `offset`, `size`: offset and size in bytes.
     """
 
     offset: int
@@ -44,10 +44,11 @@ class SharedExtent(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """Description and extents from which a process loads an object.
+    """The description of an object and the extents of its arrays, from which a
+    process loads the object.
 
-    `description`: empty if it is the last of the extents.
-    `size`: of the segment in bytes; 0 if there is none.
+    `description`: the pickle; empty if the last of the extents has it.
+    `size`: size of the segment in bytes; 0 if there is none.
     """
 
     description: bytes
@@ -55,12 +56,13 @@ class Shared(NamedTuple):
     size: int
 
     def load(self, descriptor: int | None) -> Any:
-        """Return the object.
+        """Load the object, and return it.
 
-        Its large arrays lie in memory that is shared until this process
-        writes there, which the others do not see.
+        Its large arrays lie in shared memory, which is mapped copy-on-write:
+        the other processes do not see the changes of this one.
 
-        `descriptor`: of the segment, closed here; None if there is none.
+        `descriptor`: descriptor of the segment, which this method closes; None
+            if there is none.
         """
         buffers: list[memoryview] = []
         if descriptor is not None:
@@ -77,16 +79,19 @@ class Shared(NamedTuple):
 
 
 class SharedPickle(DescriptorOwner):
-    """An object that is pickled, and will be loaded by several processes.
+    """A pickled object for several processes to load.
 
-    What changes in it before :meth:`write` may be seen or not.
+    If its arrays change before :meth:`write`, the processes may or may not get
+    the changes.
 
-    `reducers`: by type; those of :mod:`copyreg` if None.
-    `inline`: a longer description lies in the segment, too: who starts reads
-        little of a socket.
-    `shared`: the shared data of each of them.
-    `descriptor`: of the segment; None before :meth:`write`, and if there is
-        none.
+    `reducers`: reducers of types, by type. Defaults to None: those of
+        :mod:`copyreg`.
+    `inline`: most bytes of a description that is sent through a socket. A
+        longer one is in the segment.
+    `shared`: description and extents, from which each process loads the
+        object.
+    `descriptor`: descriptor of the segment; None before :meth:`write`, and if
+        no segment is needed.
     """
 
     def __init__(self, instance: object,
@@ -122,12 +127,12 @@ class SharedPickle(DescriptorOwner):
         return False
 
     def has_arrays_of(self, other: SharedPickle) -> bool:
-        """Return whether the segment of another one serves this one."""
+        """Return whether the segment of another object has the same arrays."""
         return (self.shared.extents == other.shared.extents
                 and all(map(_is_same, self._buffers, other._buffers)))
 
     def write(self) -> None:
-        """Copy the arrays to memory that the processes will share."""
+        """Copy the arrays to a new segment, which the processes will share."""
         if self._buffers:
             self.descriptor = write_segment(
                 [(extent.offset, buffer) for extent, buffer in zip(
@@ -136,19 +141,20 @@ class SharedPickle(DescriptorOwner):
 
 
 def _is_same(one: memoryview, other: memoryview) -> bool:
-    """Return whether two views that are alive look at the same memory."""
+    """Return whether two views begin at the same address."""
     return bool(numpy.frombuffer(one, numpy.uint8).ctypes.data
                 == numpy.frombuffer(other, numpy.uint8).ctypes.data)
 
 
 class _Pickler(ArrayPickler):
-    """Pickles arrays that lie in a mapped file as their place there."""
+    """Pickles an array in a mapped file as its place in the file."""
 
     makes_writable = False
     maps: _Maps
 
     def reducer_override(self, instance: object) -> Any:
-        """Return a way to rebuild an array, or to open its file again."""
+        """Return the function, with its arguments, that rebuilds an array or
+        opens its file again."""
         if type(instance) in (numpy.ndarray, numpy.memmap):
             assert isinstance(instance, numpy.ndarray)
             place = _find_in_file(instance, self.maps)
@@ -161,8 +167,8 @@ class _Place(NamedTuple):
     """File, offset and strides of an array in a mapped file.
 
     `identity`: device and number of the file; empty if unknown.
-    `start`, `stop`: bytes of the file that the array touches.
-    `first`: the offset of its first element from `start`.
+    `start`, `stop`: range of the file's bytes that contains the array.
+    `first`: offset of its first element from `start`.
     """
 
     path: str
@@ -177,9 +183,10 @@ class _Place(NamedTuple):
 
 
 def _find_in_file(array: NDArray[Any], maps: _Maps) -> _Place | None:
-    """Return the file and offset of an array in a mapped file.
+    """Return the place of an array in a mapped file.
 
-    None if it lies elsewhere, or in a map that is not written to the file.
+    None if it is in other memory, or in a map whose changes are not written to
+    the file.
     """
     owner: Any = array
     file: numpy.memmap[Any, Any] | None = None
@@ -207,10 +214,10 @@ def _find_in_file(array: NDArray[Any], maps: _Maps) -> _Place | None:
 
 
 class _Maps:
-    """The files that are mapped at the addresses of this process.
+    """The files that this process has mapped, by address.
 
-    `reads_once`: whether to read the system's list once for many arrays. The
-        list may be out of date then: see :meth:`are_true`.
+    `reads_once`: whether to read the system's list of mappings once for many
+        arrays. Then it may be out of date: see :meth:`are_true`.
     """
 
     def __init__(self, reads_once: bool) -> None:
@@ -231,8 +238,9 @@ class _Maps:
             line.split(None, 1)[0].partition('-')[2], 16) else ''
 
     def find(self, address: int) -> tuple[str, tuple[int, ...], int] | None:
-        """Return path and identity of the file that is mapped at an address,
-        and where the address lies in it."""
+        """Return the path and the identity of the file that is mapped at an
+        address, and the offset of the address in the file; None if there is no
+        such file."""
         line = self._line_at(address) if self._reads_once else ''
         if not line:
             self._read()
@@ -250,7 +258,8 @@ class _Maps:
 
 def _file_of(line: str, address: int,
              ) -> tuple[str, tuple[int, ...], int] | None:
-    """Return the result of :meth:`_Maps.find` for a line of the system's."""
+    """Return the result of :meth:`_Maps.find` for a line of the system's
+    list."""
     where, rights, offset, _, number, *path = line.split(None, 5)
     low = int(where.partition('-')[0], 16)
     if not path or not path[0].startswith('/') or 's' not in rights:
@@ -267,7 +276,8 @@ def _file_of(line: str, address: int,
 
 def _find_in_memmap(file: numpy.memmap[Any, Any] | None, address: int,
                     ) -> tuple[str, tuple[int, ...], int] | None:
-    """Return path and place as :class:`numpy.memmap` knows them."""
+    """Return the result of :meth:`_Maps.find` by the attributes of a
+    :class:`numpy.memmap`."""
     if file is None or file.filename is None or file.mode == 'c':
         return None
     start = file.__array_interface__['data'][0]
@@ -276,7 +286,8 @@ def _find_in_memmap(file: numpy.memmap[Any, Any] | None, address: int,
 
 
 def _open_in_file(place: _Place, cls: type[NDArray[Any]]) -> NDArray[Any]:
-    """Return an array over a file that another process has mapped."""
+    """Map a file that another process has mapped, and return an array over
+    it."""
     with open(place.path, 'r+b' if place.is_writable else 'rb') as file:
         status = os.fstat(file.fileno())
         if place.identity not in ((), (status.st_dev, status.st_ino)) \

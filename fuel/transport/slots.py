@@ -1,4 +1,4 @@
-"""The producer's slots: pieces of segments, used over and over."""
+"""The producer's slots: parts of segments that are reused."""
 from __future__ import annotations
 
 import sys
@@ -29,11 +29,11 @@ class BudgetError(MemoryError):
 
 
 class Slot:
-    """A piece of a segment that holds one batch.
+    """A part of a segment that holds one batch.
 
-    `number`: names the slot between the two processes.
-    `offset`, `capacity`: the place of the slot in its segment, in bytes.
-    `bytes`: the slot's memory, of uint8.
+    `number`: number by which both processes identify the slot.
+    `offset`, `capacity`: offset in the segment, and size, in bytes.
+    `bytes`: the slot's memory as an array of uint8.
     `holder`: the client that leases the slot; None if it is free.
     """
 
@@ -50,7 +50,7 @@ class Slot:
 
 
 class SlotPool:
-    """Slots of one producer, created on demand within a budget.
+    """The slots of one producer, created on demand within a budget of bytes.
 
     The slot released last is used first: its memory is still in the
     processor's cache.
@@ -72,7 +72,8 @@ class SlotPool:
         self._num_segments = 0
 
     def check_size(self, size: int) -> None:
-        """Refuse a batch so large that two do not fit."""
+        """Raise an error for a batch so large that two of its size do not
+        fit."""
         if 2 * _round(size) > self.budget:
             raise BudgetError(
                 f'a batch of {size} bytes takes a slot of {_round(size)} '
@@ -82,7 +83,11 @@ class SlotPool:
 
     def acquire(self, size: int, holder: Hashable = 0,
                 others: Container[Hashable] = ()) -> Slot | None:
-        """Return a free slot, or None if the budget allows none now."""
+        """Return a free slot of at least `size` bytes, or None if the budget
+        allows none now.
+
+        `others`: holders whose slots do not count towards the budget.
+        """
         if self._deferred:
             self._free_deferred()
         capacity = _round(size)
@@ -122,8 +127,8 @@ class SlotPool:
     def release(self, number: int, reuse: bool = True) -> None:
         """Take a slot back.
 
-        `reuse`: False if someone else, such as a fork of the consumer, goes on
-            looking at it: then it is never written again.
+        `reuse`: False if another process, such as a fork of the consumer,
+            still reads the slot.  Then it is never reused.
         """
         slot = self.used.pop(number, None)
         if slot is None:
@@ -138,8 +143,8 @@ class SlotPool:
     def put_back(self, slot: Slot, placement: Placement | None) -> None:
         """Take back a slot that was not sent.
 
-        `placement`: if it gave out arrays that somebody holds, the slot is
-            free when they are gone.
+        `placement`: the arrays that stages were offered in the slot.  The slot
+            becomes free when no stage holds any of them.
         """
         if placement is None or placement.is_free():
             self.release(slot.number)
@@ -159,7 +164,8 @@ class SlotPool:
         self._deferred = waiting
 
     def _trim(self, allowed: int) -> None:
-        """Release segments until the free slots have `allowed` bytes."""
+        """Release segments until the free slots have at most `allowed`
+        bytes."""
         free = sum(slot.capacity for slot in self.free)
         if free <= allowed:
             return
@@ -178,8 +184,8 @@ class SlotPool:
 def _round(size: int) -> int:
     """Return the capacity of the slot for `size` bytes.
 
-    An eighth more at most, so that batches of nearly equal size share
-    slots.
+    It is at most an eighth larger, so that batches of nearly equal size can
+    use the same slots.
     """
     if size <= _SMALLEST:
         return _SMALLEST
@@ -188,7 +194,7 @@ def _round(size: int) -> int:
 
 
 def align(offset: int) -> int:
-    """Return the next place where an array may begin."""
+    """Return the next aligned offset, at which an array may begin."""
     return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
@@ -196,7 +202,8 @@ def align(offset: int) -> int:
 def write_into(slot: Slot, buffers: Buffers,
                placement: Placement | None = None,
                expected: Sequence[Extent] = ()) -> list[Extent] | None:
-    """Write arrays into a slot, unless they are there."""
+    """Write arrays into a slot, unless they are there already; return their
+    extents, or None if there is no room."""
     start = address_of(slot.bytes)
     offsets = [address_of(buffer) - start for buffer in buffers]
     extents = [(offset, buffer.nbytes) for offset, buffer
@@ -215,10 +222,10 @@ def write_into(slot: Slot, buffers: Buffers,
 
 def _find_places(slot: Slot, extents: list[Extent],
                  placement: Placement | None) -> list[Extent] | None:
-    """Return the offset of each array in a slot, None if there is no room.
+    """Return the extent of each array in a slot; None if there is no room.
 
-    Arrays that are in the slot already stay there.  So does what the stages
-    made there on the way, for as long as somebody holds it.
+    Arrays that are in the slot already keep their places.  The memory of other
+    arrays that stages made in the slot is not used while a stage holds them.
     """
     is_inside = [0 <= offset < slot.capacity for offset, _ in extents]
     taken = [] if placement is None else placement.get_kept()
@@ -238,7 +245,7 @@ def _find_places(slot: Slot, extents: list[Extent],
 
 
 def _first_gap(taken: list[Extent], size: int) -> int:
-    """Return the first aligned place with `size` free bytes."""
+    """Return the first aligned offset with `size` free bytes."""
     place = 0
     for start, stop in taken:
         if place + size <= start:
@@ -248,7 +255,8 @@ def _first_gap(taken: list[Extent], size: int) -> int:
 
 
 def detach(buffers: Buffers, placement: Placement | None) -> None:
-    """Copy arrays that lie in a slot, or that a stage may overwrite."""
+    """Replace arrays that lie in a slot, or that a stage may overwrite, by
+    copies."""
     is_placed = placement is not None and bool(placement.references)
     for place in range(len(buffers)):
         if is_placed or _num_references(buffers, place) > _OURS:

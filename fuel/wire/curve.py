@@ -1,8 +1,9 @@
 """Encrypted connections between servers and clients that have keys.
 
-The keys are those of pyzmq's own certificates.  A server's directory holds
-``server.key_secret`` and, in ``clients``, the public keys of those who may
-connect; a client's holds ``client.key_secret`` and ``server.key``.
+The files of keys are pyzmq's certificates.  A server's directory has
+``server.key_secret`` and, in ``clients``, the public keys of the clients that
+may connect.  A client's directory has ``client.key_secret`` and
+``server.key``.
 """
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def _hide(path: Path) -> None:
 
 
 def _load(path: Path, secret: bool) -> tuple[bytes, Any]:
-    """Return the keys in a file."""
+    """Return the public and the secret key in a file."""
     try:
         public, private = zmq.auth.load_certificate(path)
     except (OSError, ValueError) as error:
@@ -68,7 +69,8 @@ def _load(path: Path, secret: bool) -> tuple[bytes, Any]:
 
 
 class ClientKeys:
-    """The public keys in a directory, which may change at any time."""
+    """The public keys of the clients in a directory, whose files may
+    change."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -76,7 +78,7 @@ class ClientKeys:
         self._keys: frozenset[bytes] = frozenset()
 
     def current(self) -> frozenset[bytes]:
-        """Return the keys that are in the directory now."""
+        """Return the public keys that are in the directory now."""
         try:
             paths = sorted(self._directory.glob('*.key'))
             seen = tuple((path.name, stat.st_mtime_ns, stat.st_ino)
@@ -93,12 +95,12 @@ class ClientKeys:
         return self._keys
 
     def callback(self, domain: str, key: bytes) -> bool:
-        """Return whether a client with a key may connect."""
+        """Return whether a client with this public key may connect."""
         return key in self.current()
 
 
 class ServerKeys:
-    """The keys of a server, and of the clients that it lets in."""
+    """The keys of a server, and of the clients that may connect to it."""
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         root = Path(directory)
@@ -112,7 +114,8 @@ class ServerKeys:
 
     def protect(self, context: zmq.Context[Any],
                 socket: zmq.Socket[Any]) -> None:
-        """Let only clients with known keys connect to a socket."""
+        """Encrypt a socket's connections, and let only clients with known keys
+        connect."""
         self._authenticator = ThreadAuthenticator(context)
         self._authenticator.start()
         self._authenticator.configure_curve_callback(
@@ -130,7 +133,7 @@ class ServerKeys:
 
 def protect_client(socket: zmq.Socket[Any],
                    directory: str | os.PathLike[str]) -> None:
-    """Use a client's keys for a socket that is not yet connected."""
+    """Set a client's keys on a socket that is not yet connected."""
     root = Path(directory)
     public, secret = _load(root / 'client.key_secret', secret=True)
     server, _ = _load(root / 'server.key', secret=False)

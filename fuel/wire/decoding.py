@@ -1,4 +1,4 @@
-"""Decode a batch from its description and buffers, which may be hostile."""
+"""Decode a batch from a description and buffers that may be malicious."""
 from __future__ import annotations
 
 import math
@@ -30,8 +30,8 @@ def decode(items: object, buffers: Sequence[Any],
            limits: Limits = LIMITS) -> tuple[Any, ...]:
     """Return the data that :func:`encode` described.
 
-    `buffers`: its frames.  Arrays use the memory of a buffer that may
-        be written and is aligned; otherwise they are copies.
+    `buffers`: the frames of the message.  An array uses the memory of its
+        buffer if that is writable and aligned; otherwise it is a copy.
     """
     if len(buffers) > limits.frames:
         raise WireError(
@@ -49,7 +49,8 @@ def decode(items: object, buffers: Sequence[Any],
 
 
 class Decoder:
-    """Takes the buffers of a message one after another."""
+    """Decodes the items of a message, which use its buffers one after
+    another."""
 
     def __init__(self, buffers: Sequence[Any], limits: Limits) -> None:
         self.buffers = buffers
@@ -60,7 +61,7 @@ class Decoder:
             sum(len(memoryview(buffer)) for buffer in buffers))
 
     def take(self) -> Any:
-        """Return the next buffer."""
+        """Return the next buffer; raise WireError if there is none."""
         if self.next >= len(self.buffers):
             raise WireError(
                 f'more than the {len(self.buffers)} frames are described')
@@ -68,7 +69,7 @@ class Decoder:
         return self.buffers[self.next - 1]
 
     def check_end(self) -> None:
-        """Refuse frames that nothing describes."""
+        """Raise WireError if there are more frames than the items describe."""
         if self.next != len(self.buffers):
             raise WireError(f'{len(self.buffers)} frames came, but '
                             f'{self.next} are described')
@@ -130,7 +131,8 @@ class Decoder:
     def sparse(self, item: dict[str, Any]) -> SparseRows:
         """Return a sparse batch.
 
-        SciPy's compiled code reads and writes where the indices say.
+        It raises WireError for invalid indices, with which SciPy's compiled
+        code would read and write outside the arrays.
         """
         shape = check_shape(item.get('shape'))
         data, indices, indptr = [
@@ -186,7 +188,7 @@ class Decoder:
             raise WireError(f'not a text: {error}') from None
 
     def ragged(self, item: dict[str, Any]) -> list[NDArray[Any]]:
-        """Return arrays of one type and several shapes."""
+        """Return a list of arrays of one type and different shapes."""
         dtype = rebuild(item.get('dtype'))
         dimensions = get_field(item, 'dimensions', int)
         if not 1 <= dimensions <= 32 or not dtype.itemsize:
@@ -231,7 +233,8 @@ class Decoder:
 
 def own_array(buffer: bytes | bytearray | memoryview, dtype: numpy.dtype[Any],
               count: int) -> NDArray[Any]:
-    """Return a buffer as an aligned, writable array of its own memory."""
+    """Return an aligned, writable array of a buffer's bytes, copied if
+    necessary."""
     memory = memoryview(buffer)
     if memory.nbytes != count * dtype.itemsize:
         raise WireError(
@@ -262,7 +265,8 @@ def _empty(shape: list[int], dtype: numpy.dtype[Any],
 
 
 def rebuild(described: object, depth: int = 4) -> numpy.dtype[Any]:
-    """Return the data type that :func:`encode` was given."""
+    """Return the data type that :func:`~fuel.wire.encoding.describe_dtype`
+    described."""
     try:
         dtype = _rebuild(described, depth)
     except (TypeError, ValueError, OverflowError, MemoryError,
@@ -306,7 +310,8 @@ def _rebuild(described: object, depth: int) -> numpy.dtype[Any]:
 
 
 def check_text(array: NDArray[Any]) -> None:
-    """Refuse code points that no text has; Python fails on them later."""
+    """Raise WireError for code points beyond Unicode, on which Python would
+    fail later."""
     dtype = array.dtype
     if dtype.names is not None:
         for name in dtype.names:
@@ -319,7 +324,7 @@ def check_text(array: NDArray[Any]) -> None:
 
 
 def check_shape(shape: object) -> list[int]:
-    """Return a shape, if it is one."""
+    """Return a shape; raise WireError if it is not valid."""
     if not isinstance(shape, list) or len(shape) > 32 or not all(
             type(length) is int and 0 <= length < _LONGEST_AXIS
             for length in shape):

@@ -18,13 +18,13 @@ Buffers = list[Any]
 
 
 def encode(data: Iterable[object]) -> tuple[list[Any], Buffers]:
-    """Describe the data of each source.
+    """Return a description of the data of each source, and their buffers.
 
     `data`: arrays of any type but object, sparse batches, lists (a rectangular
         one arrives as an array, a ragged one as a list of arrays), bytes,
         text, numbers.
-    Returns: ready for JSON.
-    Returns: contiguous arrays and bytes, not copied where possible.
+    Returns: descriptions, ready for JSON.
+    Returns: buffers: contiguous arrays and bytes, not copied where possible.
     """
     buffers: Buffers = []
     items = []
@@ -56,7 +56,8 @@ def _count_ragged(item: dict[str, Any]) -> int:
 
 
 def encode_item(value: object, buffers: Buffers, depth: int) -> Any:
-    """Describe one value, at some depth of the data of a source."""
+    """Return the description of one value, and add its bytes to the
+    buffers."""
     if depth > LIMITS.depth:
         raise TypeError('lists are nested too deeply to be sent')
     if isinstance(value, numpy.ndarray):
@@ -87,7 +88,8 @@ def encode_item(value: object, buffers: Buffers, depth: int) -> Any:
 
 def encode_array(kind: str, array: NDArray[Any],
                  buffers: Buffers) -> dict[str, Any]:
-    """Return the item of an array or scalar, and add its bytes."""
+    """Return the description of an array or scalar, and add its bytes to the
+    buffers."""
     described = describe_dtype(array.dtype)
     order = 'C'
     if not array.flags.c_contiguous and array.flags.f_contiguous:
@@ -103,7 +105,7 @@ def encode_array(kind: str, array: NDArray[Any],
 
 
 def _encode_sparse(batch: SparseRows, buffers: Buffers) -> Any:
-    """Describe a sparse batch by its three arrays."""
+    """Return the description of a sparse batch, by its three arrays."""
     # SciPy lets the first two be longer than what is used of them.
     used = slice(int(batch.indptr[-1]))
     return {'type': 'csr', 'shape': list(map(int, batch.shape)),
@@ -115,7 +117,8 @@ def _encode_sparse(batch: SparseRows, buffers: Buffers) -> Any:
 def _copy(array: NDArray[Any]) -> NDArray[Any]:
     """Return a copy in C order, with the bytes between fields as they are.
 
-    NumPy copies field by field, and would send what memory held before.
+    NumPy copies structures field by field. The bytes between the fields would
+    be former contents of the memory, which would be sent.
     """
     if array.dtype.names is None:
         return array.copy(order='C')
@@ -124,7 +127,8 @@ def _copy(array: NDArray[Any]) -> NDArray[Any]:
 
 def _encode_objects(array: NDArray[Any], buffers: Buffers,
                     depth: int) -> Any:
-    """Describe an array of objects: those of one are sent one by one."""
+    """Return the description of an array of objects, each encoded by itself
+    unless all are arrays of one type."""
     if array.dtype != object:
         raise TypeError(
             f'arrays of type {array.dtype} cannot be sent, since parts are '
@@ -157,7 +161,8 @@ def _encode_sequence(values: Iterable[object], buffers: Buffers,
 
 
 def _as_rectangular(elements: list[Any]) -> NDArray[Any] | None:
-    """Return a list of numbers, nested at any depth, as an array."""
+    """Return a list of numbers, nested at any depth, as an array; None if it
+    is ragged, or has other elements."""
     if not _holds_numbers(elements):
         return None
     try:
@@ -191,7 +196,8 @@ def _encode_strings(parts: list[bytes], buffers: Buffers, kind: str) -> Any:
 
 
 def _encode_ragged(elements: list[Any], buffers: Buffers) -> Any:
-    """Describe arrays of one type and several shapes by two buffers."""
+    """Return the description of arrays of one type and different shapes, in
+    two buffers; None for other elements."""
     if not elements or not all(
             type(one) is numpy.ndarray and one.ndim and one.dtype.itemsize
             and not one.dtype.hasobject for one in elements):
@@ -210,9 +216,10 @@ def _encode_ragged(elements: list[Any], buffers: Buffers) -> Any:
 
 
 def describe_dtype(dtype: numpy.dtype[Any]) -> Any:
-    """Return a data type as JSON.
+    """Return the description of a data type, ready for JSON.
 
-    Returns: A list is a type and the shape of a sub-array, a dict a structure.
+    Returns: a text for a plain type, a list of type and shape for a sub-array,
+    a dict for a structure.
     """
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype

@@ -1,4 +1,4 @@
-"""Headers: small JSON objects, refused unless they are what they should."""
+"""Headers of messages: small JSON objects, whose fields are checked."""
 from __future__ import annotations
 
 import json
@@ -23,12 +23,12 @@ class WireError(ValueError):
 class Limits(NamedTuple):
     """Limits of a message.
 
-    `header`: bytes of the header.
-    `frames`: frames after the header.
-    `total`: bytes of all frames.
-    `depth`: lists within lists.
-    `arrays`: ragged arrays, beside one for each 128 bytes: a small array takes
-        many times as much memory as in a message.
+    `header`: most bytes of the header.
+    `frames`: most frames after the header.
+    `total`: most bytes of all frames.
+    `depth`: most levels of lists within lists.
+    `arrays`: most ragged arrays, in addition to one for each 128 bytes. A
+        small array takes many times as much memory as its bytes in a message.
     """
 
     header: int = 1 << 24
@@ -38,8 +38,8 @@ class Limits(NamedTuple):
     arrays: int = 1 << 20
 
     def most_arrays(self, total: int) -> int:
-        """Return the most ragged arrays that a message of some bytes may
-        have."""
+        """Return the greatest number of ragged arrays in a message of `total`
+        bytes."""
         return self.arrays + total // _BYTES_AN_ARRAY
 
 
@@ -52,7 +52,7 @@ def pack_header(fields: Fields) -> bytes:
 
 
 def unpack_header(data: bytes, limits: Limits = LIMITS) -> Fields:
-    """Return the fields of a header."""
+    """Return the fields of a header; raise WireError if it is not valid."""
     if len(data) > limits.header:
         raise WireError(
             f'a header may have {limits.header} bytes, got {len(data)}')
@@ -80,7 +80,8 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def get_numbers(fields: Fields, name: str) -> list[int]:
-    """Return a field that is a list of integers that are not negative."""
+    """Return a field that must be a list of non-negative integers; an empty
+    list if it is missing."""
     numbers: list[int] = get_field(fields, name, list, [])
     if not all(type(number) is int and 0 <= number < 2 ** 63
                for number in numbers):
@@ -91,7 +92,8 @@ def get_numbers(fields: Fields, name: str) -> list[int]:
 
 def get_field(fields: Fields, name: str, kind: type,
               default: object = ...) -> Any:
-    """Return one field of a header, checked."""
+    """Return a field of a header; raise WireError unless it has the type
+    `kind`."""
     value: Any = fields.get(name)
     if value is None and default is not ...:
         return default

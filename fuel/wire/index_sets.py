@@ -11,7 +11,7 @@ _LARGEST = 1 << 48
 
 
 class IndexSet:
-    """A set of integers that are not negative, kept as intervals."""
+    """A set of non-negative integers, kept as intervals."""
 
     def __init__(self, ranges: Iterable[Iterable[int]] = ()) -> None:
         # Start and stop of each interval, ascending: a place in them is even
@@ -21,7 +21,8 @@ class IndexSet:
             self.add(start, stop)
 
     def add(self, start: int, stop: int | None = None) -> None:
-        """Add an index, or all from `start` to before `stop`."""
+        """Add the index `start`, or all indices from `start` to before
+        `stop`."""
         stop = start + 1 if stop is None else stop
         if start < stop:
             bounds = self._bounds
@@ -31,7 +32,8 @@ class IndexSet:
                 [start][left % 2:] + [stop][right % 2:])
 
     def remove(self, start: int, stop: int | None = None) -> None:
-        """Remove an index, or all from `start` to before `stop`."""
+        """Remove the index `start`, or all indices from `start` to before
+        `stop`."""
         stop = start + 1 if stop is None else stop
         if start < stop:
             bounds = self._bounds
@@ -103,7 +105,7 @@ class IndexSet:
 
 
 def from_ranges(ranges: object) -> IndexSet:
-    """Return the set of ranges that came from outside, checked."""
+    """Check ranges from outside the process, and return them as a set."""
     if not isinstance(ranges, list) or len(ranges) > _MOST_RANGES:
         raise WireError('not a list of ranges')
     last = -1

@@ -1,8 +1,9 @@
 """Messages over ZeroMQ's sockets.
 
-`receive_all` and `send_now` do without what ZeroMQ's own helpers ask besides:
-those ask the socket after each part whether there are more, and compute with
-flags that are enumerations, more than the rest of a small message takes.
+`receive_all` and `send_now` replace the helpers of pyzmq for messages of
+several parts.  The helpers query the socket after each part, and compute with
+flags that are enumerations.  For a small message, that takes more time than
+all other steps.
 """
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _POLLIN = int(zmq.POLLIN)
 
 
 def receive_all(socket: zmq.Socket[bytes]) -> Iterator[list[Any]]:
-    """Yield the messages that have come."""
+    """Yield the messages that have arrived, without waiting."""
     # Asking is cheaper than the exception that says that there are none.
     while int(socket.get(_EVENTS)) & _POLLIN:
         try:
@@ -43,7 +44,8 @@ def receive_all(socket: zmq.Socket[bytes]) -> Iterator[list[Any]]:
 
 def send_now(socket: zmq.Socket[bytes], parts: Sequence[Any],
              copy: bool = True) -> None:
-    """Send a message, or fail at once."""
+    """Send a message without waiting; raise an error if that is not
+    possible."""
     for part in parts[:-1]:
         socket.send(part, _MORE, copy)
     socket.send(parts[-1], _NOBLOCK, copy)
@@ -56,15 +58,15 @@ def send_arrays(socket: zmq.Socket[bytes], arrays: Sequence[Any] | None,
     Parameters
     ----------
     arrays : sequence of numpy.ndarray or None
-        Of any type but object.  Lists are sent too: a rectangular one
-        arrives as an array, a ragged one as a list of arrays.
+        Arrays of any type but object.  Lists are sent, too: a rectangular one
+        is received as an array, a ragged one as a list of arrays.
     stop : bool, optional
-        Whether to say that no more come instead.  Defaults to False.
+        Whether to send the end of the arrays instead.  Defaults to False.
 
     Raises
     ------
     TypeError
-        If something cannot be sent; then nothing was.
+        If something cannot be sent; then nothing was sent.
 
     Examples
     --------
@@ -96,12 +98,12 @@ def recv_arrays(socket: zmq.Socket[bytes]) -> list[Any]:
     Returns
     -------
     list of numpy.ndarray
-        Writable, aligned, and the caller's own.
+        Writable, aligned arrays, which the caller may keep.
 
     Raises
     ------
     StopIteration
-        If the sender said that no more come.
+        If the sender has sent the end of the arrays.
     fuel.wire.WireError
         If the message is not one of :func:`send_arrays`.
     """
@@ -118,15 +120,17 @@ def recv_arrays(socket: zmq.Socket[bytes]) -> list[Any]:
 class ClientStatus(NamedTuple):
     """Status of a client of a server.
 
-    `client`: the first half of its name.
-    `rank`: None if it has none.
-    `is_local`: whether it gets batches in shared memory.
-    `seconds`: since it connected.
-    `batches`: number that its user got since.
-    `lag`: number of sent batches that its user has not got yet.
+    `client`: the first half of the client's name.
+    `rank`: rank of the client; None if it has none.
+    `is_local`: whether it is on the server's host, and gets batches in shared
+        memory.
+    `seconds`: seconds since it connected.
+    `batches`: number of batches that its user has received since.
+    `lag`: number of sent batches that its user has not received yet.
     `hwm`: limit of `lag`.
-    `is_waiting`: whether its user waits for one.
-    `host`, `pid`: as the client reports them; '' and 0 if it does not.
+    `is_waiting`: whether its user waits for a batch.
+    `host`, `pid`: host and process identifier that the client reports; '' and
+        0 if it reports none.
     `waited`: seconds that its user has waited for batches.
     """
 
@@ -145,7 +149,7 @@ class ClientStatus(NamedTuple):
 
 def ask_status(address: str, timeout: float = 5.0,
                curve: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """Return the statistics of a server."""
+    """Request the status of a server, and return it."""
     with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
         socket.linger = 0
         if curve is not None:

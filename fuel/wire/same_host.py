@@ -1,4 +1,4 @@
-"""Check that a client is on the server's host: it reads shared memory."""
+"""Check that a client is on the server's host, by memory that it must read."""
 from __future__ import annotations
 
 import hashlib
@@ -12,7 +12,7 @@ _SECRET = 32
 
 
 def prove(secret: bytes, client: str) -> str:
-    """Return the proof that a client has read a segment."""
+    """Return the proof that a client has read the secret in a segment."""
     return hashlib.sha256(secret + client.encode()).hexdigest()
 
 
@@ -31,7 +31,7 @@ def open_foreign(pid: int, descriptor: int, size: int) -> Segment:
 
 
 def make_probe() -> tuple[Segment, bytes]:
-    """Return a segment with a secret, and the secret."""
+    """Return a new segment with a secret in it, and the secret."""
     secret = os.urandom(_SECRET)
     segment = Segment.create(4096)
     segment.memory[:_SECRET] = secret
@@ -39,7 +39,8 @@ def make_probe() -> tuple[Segment, bytes]:
 
 
 def answer_probe(probe: object, client: str) -> str:
-    """Return the proof for a server's probe, empty if there is none."""
+    """Return the proof for a server's probe; empty if the client cannot open
+    it."""
     if not isinstance(probe, dict):
         return ''
     with suppress(OSError, WireError):

@@ -1,4 +1,5 @@
-"""One value in one frame, with its types: tuples stay tuples, dicts dicts."""
+"""Encode a value in one frame, with the types of its parts, such as tuple and
+dict."""
 from __future__ import annotations
 
 import struct
@@ -84,7 +85,7 @@ def _unpack(data: memoryview) -> Any:
 
 
 class _Decoder(Decoder):
-    """Knows the types that batches do not have."""
+    """Decodes tuples, dicts and long integers, too."""
 
     def decode(self, item: object, depth: int) -> Any:
         """Return the value that one item describes."""

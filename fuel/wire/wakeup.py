@@ -1,4 +1,4 @@
-"""Waking up a thread that waits for sockets."""
+"""Wake up a thread that waits for sockets."""
 from __future__ import annotations
 
 import os
@@ -8,7 +8,8 @@ from contextlib import suppress
 
 
 def check_platform(user: str) -> None:
-    """Refuse a system that cannot wait for sockets and a pipe at once."""
+    """Raise an error on a system that cannot wait for sockets and a pipe at
+    once."""
     if not hasattr(select, 'poll'):
         raise NotImplementedError(
             f'{user} waits for sockets and a pipe at the same time, which '
@@ -34,7 +35,7 @@ class WakeUp:
             os.write(self._end, b'x')
 
     def clear(self) -> None:
-        """Forget the calls so far."""
+        """Clear the wake-ups so far."""
         with suppress(BlockingIOError):
             os.read(self.descriptor, 4096)
 

@@ -1,7 +1,7 @@
-"""Makes the batches of epochs, encoded, and placed where they are read.
+"""Makes the batches of epochs, and encodes them for their consumer.
 
-Processes, threads, actors and servers make their epochs here. None of it
-knows a channel: whoever calls it sends what was made.
+Worker processes, threads, actors and servers make their batches with this
+module.  It sends nothing: its caller sends the batches.
 """
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _REPORT_SECONDS = 0.1
 class Note(NamedTuple):
     """Measurements of a batch, for the consumer that waited for it.
 
-    `path`: to the stage that took most of the time; None if unknown.
+    `path`: path of the stage that took most of the time; None if unknown.
     `seconds`: time that the batch took.
     `report`: measurements of each stage; None if they were sent just now.
     `num_ahead`: number of earlier batches that have not reached the user.
-    `spans`: times of each item in each stage since the last report, if every
-        item is timed.
+    `spans`: times of each item in each stage since the last report; empty
+        unless every item is timed.
     """
 
     path: Path | None
@@ -58,15 +58,16 @@ class Made(NamedTuple):
 
     `buffers`: arrays of uint8 that are not in the slot.
     `description`: the encoder's description of a batch.
-    `extents`: offset and size in the slot of each array, if they all are
-        there.
+    `extents`: offset and size in the slot of each array; None unless all
+        arrays are in the slot.
     `error`: the error instead of a batch.
-    `changes`: difference of the state from the first; see :class:`StateDelta`.
-    `state`: at the end: the stream's state after the epoch, or why it has
-        none.
-    `is_end`: whether this is the end.
+    `changes`: changes from the first state of the epoch to the state after the
+        item; see :class:`StateDelta`.
+    `state`: at the end, the stream's state after the epoch, or the error that
+        explains why there is none.
+    `is_end`: whether this is the end of the epoch.
     `placement`: the parts of the slot that the stages were offered.
-    `note`: its measurements.
+    `note`: measurements of the batch.
     """
 
     buffers: Buffers
@@ -80,7 +81,8 @@ class Made(NamedTuple):
     note: Note | None = None
 
     def as_received(self, *, elsewhere: bool) -> ReceivedItem:
-        """Return all but the arrays.
+        """Return the item without its arrays, in the form that its consumer
+        receives.
 
         `elsewhere`: whether the consumer is in another process.
         """
@@ -93,14 +95,16 @@ class Made(NamedTuple):
 
 
 class ReceivedItem(NamedTuple):
-    """An item that was made, as its consumer receives it.
+    """An item in the form that its consumer receives.
 
-    `data`: a batch; its description alone until the arrays have come.
+    `data`: the batch, or its description while its arrays have not been
+        received.
     `error`: the error instead of a batch.
-    `changes`: difference of the state from the first, pickled.
-    `final`: at the end, and only there: the state after it, or why there is
-        none, pickled.
-    `note`: its measurements.
+    `changes`: changes from the first state of the epoch to the state after the
+        item, pickled.
+    `final`: at the end of the epoch, the state after it, or the error that
+        explains why there is none, pickled; None before the end.
+    `note`: measurements of the batch.
     """
 
     data: Any
@@ -113,25 +117,30 @@ class ReceivedItem(NamedTuple):
 class BatchMaker(Generic[Description]):
     """Makes the batches of one epoch of a stream.
 
-    `encode`: returns the description of a batch, and its large arrays and
-        bytes.
-    `state`: state to go on from, checked.  Defaults to None: the stream's
-        present one.
-    `after`: whether that is the state of the epoch before, so that the one
-        that follows is made.  Defaults to False.
-    `calls`: methods of the stream to call before: reset, next_epoch.
-    `share`: ``(place, step)``: of every `step` batches the one at `place` is
-        made.  Defaults to all of them.
-    `expected`: the `sizes` of another epoch of the stream.
-    `prepare`: called with the epoch iterator before the first batch is read.
-    `is_exact`: whether each item of each stage is timed, and each batch brings
-        a report.
-    `base`: state before the first batch, or why there is none.
+    `encode`: function that returns the description of a batch, and its large
+        arrays and bytes.
+    `state`: checked state from which to resume.  Defaults to None: the
+        stream's present state.
+    `after`: whether to make the epoch that follows the epoch of `state`.
+        Defaults to False.
+    `calls`: names of the stream's methods to call before the epoch: reset,
+        next_epoch.
+    `share`: ``(place, step)``: of every `step` batches, make the one at
+        `place`.  Defaults to all batches.
+    `expected`: attribute `sizes` of another epoch of the stream.
+    `prepare`: function that is called with the epoch iterator before the first
+        batch is read.
+    `is_exact`: whether to time each item of each stage, and to add a report to
+        each batch.
+    `base`: state before the first batch, or the error that explains why there
+        is none.
     `num_made`: number of batches and errors made.
-    `delivered`: number of them that reached the user; None if unknown.
-    `waiting`: the last of them, if there was no room for it: it comes next.
-    `sizes`: bytes of the slot that the next batch will probably take, 0 if
-        none, and where in it the arrays of the last were.
+    `delivered`: number of batches and errors that reached the user; None if
+        unknown.
+    `waiting`: the last item made, if no slot had room for it: :meth:`next`
+        returns it.  None otherwise.
+    `sizes`: bytes of a slot that the next batch will probably need, 0 if none,
+        and the offset and size of each array of the last batch in its slot.
     `reader`: the consumer's side of the epoch, if it is in this process.
     """
 
@@ -165,16 +174,16 @@ class BatchMaker(Generic[Description]):
     @property
     def num_ahead(self) -> int:
         """Number of items that were sent and have not reached the user; 0 if
-        that is not known (int)."""
+        unknown (int)."""
         if self.delivered is None:
             return 0
         return self.num_made - self.delivered - (self.waiting is not None)
 
     def next(self, slot: Slot | None = None, *,
              is_wanted: bool = True) -> Made:
-        """Make the next batch, in a slot if it can be.
+        """Make the next batch, in the slot if there is one with room.
 
-        `is_wanted`: False if nobody is to have it. Defaults to True.
+        `is_wanted`: False if nobody will read the batch.  Defaults to True.
         """
         waiting, self.waiting = self.waiting, None
         if waiting is not None:
@@ -209,7 +218,7 @@ class BatchMaker(Generic[Description]):
         return self._place_in(slot, made)
 
     def place(self, made: Made, slot: Slot) -> Made:
-        """Put a batch that is in no slot into one that has room for it."""
+        """Move a batch that is in no slot into one that has room for it."""
         return self._place_in(slot, made._replace(placement=None))
 
     def _place_in(self, slot: Slot | None, made: Made) -> Made:
@@ -238,12 +247,12 @@ class BatchMaker(Generic[Description]):
                     placement=placement)
 
     def _is_last(self) -> bool:
-        """Return whether the stream has made no epoch since."""
+        """Return whether this epoch is the last that the stream has begun."""
         return not isinstance(self._opened, EpochIterator) or (
             stage_of(self.stream).epoch is self._opened.epoch)
 
     def _note(self, *, is_last: bool = False) -> Note:
-        """Return the measurements of the batch made last in this thread."""
+        """Return the measurements of the batch that this thread made last."""
         if self._paths is None:
             self._paths = stage_paths(self.stream)
         slowest, seconds = last_wait()
@@ -285,9 +294,9 @@ class BatchMaker(Generic[Description]):
 
 
 class RunningEpochs(Generic[Description]):
-    """The epochs of one stream that are being made, by their numbers.
+    """The unfinished epochs of one stream, by their numbers.
 
-    `stream`: is read by one thread at a time.
+    `stream`: the stream, which only one thread may read at a time.
     `encode`: see :class:`BatchMaker`.
     """
 
@@ -306,10 +315,11 @@ class RunningEpochs(Generic[Description]):
     def open(self, number: int, *, state: State | None = None,
              after: bool = False, follows: tuple[int, int] | None = None,
              **options: Any) -> BatchMaker[Description]:
-        """Begin an epoch, with the options of :class:`BatchMaker`.
+        """Begin an epoch, and return its maker; `options` are those of
+        :class:`BatchMaker`.
 
-        `follows`: number of the epoch that `state` is of, and how many of its
-            items were delivered.
+        `follows`: number of the epoch of `state`, and number of its items that
+            were delivered.
         """
         newest = self.get(self._newest)
         if after and follows is not None and follows == self._stands_after:
@@ -327,7 +337,8 @@ class RunningEpochs(Generic[Description]):
                          ) -> tuple[bool, bytes]:
         """Begin an epoch for a reader in another process.
 
-        Returns: whether that failed, and the first state or the error.
+        Returns: whether the epoch failed to begin, and its first state or the
+        error, pickled.
         """
         try:
             maker = self.open(number, **pickle.loads(options))
@@ -340,12 +351,13 @@ class RunningEpochs(Generic[Description]):
         return self._makers.get(number)
 
     def in_turn(self) -> list[tuple[int, BatchMaker[Description]]]:
-        """Return the epochs; the one that was made last is the last."""
+        """Return the numbers and the makers of the epochs, the one whose turn
+        is next first."""
         return list(self._makers.items())
 
     def make(self, number: int, slot: Slot | None = None, *,
              is_wanted: bool = True) -> Made:
-        """Make the next item of an epoch, which its end removes."""
+        """Make the next item of an epoch; remove the epoch at its end."""
         maker = self._makers[number]
         made = maker.next(slot, is_wanted=is_wanted)
         if made.is_end:
@@ -361,7 +373,7 @@ class RunningEpochs(Generic[Description]):
                 if maker.num_ahead < most]
 
     def postpone(self, number: int) -> None:
-        """Make items of the other epochs first."""
+        """Move an epoch behind the others, whose items are made first."""
         if len(self._makers) > 1:
             self._makers[number] = self._makers.pop(number)
 
@@ -372,7 +384,7 @@ class RunningEpochs(Generic[Description]):
             maker.delivered = count
 
     def leave(self, number: int) -> None:
-        """Make nothing more of an epoch."""
+        """Remove an epoch, so that no more of its items are made."""
         maker = self._makers.pop(number, None)
         if maker is not None:
             self._sizes = maker.sizes
@@ -380,7 +392,12 @@ class RunningEpochs(Generic[Description]):
 
 def open_epoch(stream: StreamLike, state: State | None = None,
                after: bool = False, calls: Sequence[str] = ()) -> Any:
-    """Return an iterator of the epoch that begins at, or after, a state."""
+    """Load a state, call the methods `calls` of a stream, and return an
+    iterator of its next epoch.
+
+    `after`: whether to skip the rest of the epoch that `state` is in.
+    Defaults to False.
+    """
     if state is not None:
         stage_of(stream).load(state)
         if after and state['epoch'] == RUNNING:
@@ -392,7 +409,8 @@ def open_epoch(stream: StreamLike, state: State | None = None,
 
 
 def pickle_state(state: object) -> bytes:
-    """Return a state, or why there is none, pickled."""
+    """Return a state, or the error that explains why there is none,
+    pickled."""
     try:
         return pickle.dumps(state)
     except Exception:  # noqa: BLE001 - pickling runs any code

@@ -1,11 +1,12 @@
 """Finds out why a worker sends nothing: a deadlock, or too few resources.
 
-The consumer looks at the worker from time to time while it waits for a batch.
-A worker is deadlocked if it made no step and used no processor time from one
-look to the next, and all its threads wait in the system call ``futex`` without
-a time limit, for memory that no other process has.  Only they themselves could
-end such a wait.  Files, networks, other programs, clocks and locks that
-processes share are waited for in other ways.  Only Linux reports this.
+The consumer checks the worker from time to time while it waits for a batch.  A
+worker is deadlocked if all of this is true: it made no step and used no
+processor time from one check to the next, and all its threads wait in the
+system call ``futex`` without a time limit, for memory that no other process
+shares.  Only the waiting threads themselves could end such a wait.  A thread
+that waits for a file, a network, another program, a clock or a lock that
+processes share waits in another way.  Only Linux reports this.
 """
 from __future__ import annotations
 
@@ -58,15 +59,15 @@ _POLL_SECONDS = 0.02
 
 
 class Usage(NamedTuple):
-    """Usage of the machine by a process up to now.
+    """Processor time and memory that a process has used up to now.
 
-    `state`: letter of ``/proc/PID/stat``: R runs, or is ready to; S sleeps,
-        D does so for a disk, T is stopped.
+    `state`: letter of ``/proc/PID/stat``: R runs, or is ready to run; S
+        sleeps; D waits for a disk; T is stopped.
     `seconds`: processor time of all its threads.
     `delay`: seconds in which its first thread, which runs the pipeline of a
         worker, was ready but had no processor; 0 if the system does not
         count them.
-    `pages`: number of pages of its memory read from a disk.
+    `pages`: number of pages of its memory that were read from a disk.
     """
 
     state: str
@@ -76,8 +77,8 @@ class Usage(NamedTuple):
 
 
 def _open(pid: int | None, name: str) -> IO[str]:
-    """Open the system's file about a process, in which the names of programs
-    and files may be in any encoding."""
+    """Open a file ``/proc/PID/name``.  Its names of programs and files may
+    have any encoding."""
     return open(f'/proc/{pid}/{name}', encoding='latin-1', newline='\n')
 
 
@@ -97,9 +98,9 @@ def usage_of(pid: int) -> Usage | None:
 
 
 class UsageWatch:
-    """Tells why a process that is waited for makes nothing.
+    """Finds out why a process that another one waits for makes nothing.
 
-    `pid`: None if it is unknown.
+    `pid`: process identifier; None if unknown.
     """
 
     def __init__(self, pid: int | None) -> None:
@@ -108,7 +109,8 @@ class UsageWatch:
         self._first_delay: float | None = None
 
     def look(self) -> None:
-        """Read the process's usage, about once a second."""
+        """Record the process's present usage; call this about once a
+        second."""
         now = None if self._pid is None else usage_of(self._pid)
         if now is None:
             return
@@ -121,18 +123,20 @@ class UsageWatch:
             self._seen.popleft()
 
     def seconds_without_processor(self) -> float:
-        """Return the seconds, since the first look, in which the process was
-        ready but had no processor."""
+        """Return the seconds, since the first call of :meth:`look`, in which
+        the process was ready but had no processor."""
         if self._first_delay is None:
             return 0.0
         return self._seen[-1][1].delay - self._first_delay
 
     def is_kept_from_work(self) -> bool:
-        """Return whether it is stopped, or short of processors or memory."""
+        """Return whether the process is stopped, or lacks a processor or
+        memory."""
         return self._describe()[0]
 
     def describe(self) -> str:
-        """Return a description of the process's state, by its last seconds."""
+        """Return a text that describes the process's state in the last
+        seconds."""
         if self._seen and (
                 self._seen[-1][0] - self._seen[0][0] < _LEAST_SECONDS):
             time.sleep(1.1 * _LEAST_SECONDS)
@@ -179,11 +183,12 @@ def _place_of_wait(pid: int | None) -> str:
 
 
 def may_wait(pid: int, asking: int | None = None) -> bool | None:
-    """Return whether a wait of a process may end, None if unknown.
+    """Return whether the wait of a process may end by itself; None if unknown.
 
-    `asking`: the thread of it that asks, which is not looked at. If there is
-        none, only the main thread must be without a time limit, and others
-        may run for a moment.
+    `asking`: identifier of the process's thread that calls this function,
+        which is left out.  None if another process calls it.  Then only the
+        main thread must wait without a time limit, and the other threads may
+        run for a moment.
     """
     number = _FUTEX.get(platform.machine())
     if sys.platform != 'linux' or number is None:
@@ -211,7 +216,8 @@ def may_wait(pid: int, asking: int | None = None) -> bool | None:
 
 
 def _is_any_shared(pid: int, addresses: list[int]) -> bool:
-    """Return whether an address is in memory that processes share."""
+    """Return whether one of the addresses is in memory that processes
+    share."""
     with _open(pid, 'maps') as file:
         for line in file:
             place, access = line.split()[:2]
@@ -225,8 +231,8 @@ def _is_any_shared(pid: int, addresses: list[int]) -> bool:
 class Activity(NamedTuple):
     """Activity of a worker up to now.
 
-    `stack`: of its pipeline, empty if it does not answer.
-    `steps`: number of its steps, -1 if it does not answer.
+    `stack`: stack of its pipeline; empty if it does not answer.
+    `steps`: number of steps that it has made; -1 if it does not answer.
     `seconds`: processor time that it has used.
     `may_wait`: whether it waits for work, or for something outside of the
         process, or with a time limit; None if the system does not report it.
@@ -240,7 +246,7 @@ class Activity(NamedTuple):
 
 def own_activity(pipeline_thread: int, steps: int, *,
                  is_busy: bool) -> Activity:
-    """Return the activity of this process, except for this thread."""
+    """Return the activity of this process, without the calling thread."""
     return Activity(
         stack_of(pipeline_thread), steps,
         time.process_time() - time.thread_time(),
@@ -248,11 +254,11 @@ def own_activity(pipeline_thread: int, steps: int, *,
 
 
 def activity_seen_by_system(pid: int) -> Activity | None:
-    """Return the activity of another process, None if unknown.
+    """Return the activity of a worker that does not answer; None if unknown.
 
-    For a worker that does not answer, since its pipeline waits while it holds
-    the interpreter, for which other threads wait with a time limit.  One that
-    is stopped, or has no processor, may wait.
+    A worker does not answer while its pipeline waits and holds the
+    interpreter, for which its other threads wait with a time limit.
+    `may_wait` is True for a process that is stopped, or has no processor.
     """
     usage = usage_of(pid)
     if usage is None:
@@ -262,10 +268,10 @@ def activity_seen_by_system(pid: int) -> Activity | None:
 
 
 class DeadlockWatch:
-    """Compares the activity of a worker from one look to the next.
+    """Compares the activity of a worker from one check to the next.
 
-    `limit`: seconds of waiting without any activity that make a deadlock;
-        infinite if nothing does.
+    `limit`: seconds of waiting without activity that count as a deadlock;
+        infinite to check nothing.
     """
 
     _has_warned = False
@@ -276,13 +282,13 @@ class DeadlockWatch:
         self._due = min(limit, _RETRY_SECONDS)
 
     def is_due(self, waited: float) -> bool:
-        """Return whether to look, after `waited` seconds."""
+        """Return whether to call :meth:`look`, after `waited` seconds."""
         return waited >= self._due and self._limit < math.inf
 
     def look(self, waited: float, now: Activity | None) -> bool:
-        """Return whether the worker is deadlocked.
+        """Record the worker's activity, and return whether it is deadlocked.
 
-        `now`: None if its activity is unknown.
+        `now`: the worker's present activity; None if unknown.
         """
         before, self._before = self._before, now
         if now is None or now.may_wait:
@@ -296,9 +302,10 @@ class DeadlockWatch:
                 and now.seconds - before.seconds <= used)
 
     def report(self, worker: str, stacks: str) -> None:
-        """Raise an error of a deadlock; warn, once, where it is not certain.
+        """Raise an error about a deadlock; if it is not certain, warn once
+        instead.
 
-        Call it after a look that found one.
+        Call it after :meth:`look` has returned True.
         """
         what = (
             f'{worker} has made nothing and used no processor time for '
@@ -321,16 +328,18 @@ class DeadlockWatch:
 
 
 def write_stacks_to(trace: Segment) -> None:
-    """Let this process write its stacks when it gets a signal.
+    """Make this process write its stacks to memory when it gets a signal.
 
-    That needs no interpreter.  The memory must be kept.
+    It writes them even while a thread holds the interpreter.  The caller must
+    keep `trace`.
     """
     assert trace.descriptor is not None
     faulthandler.register(_SIGNAL, file=trace.descriptor)
 
 
 def read_stacks(pid: int, trace: Segment) -> str:
-    """Return the stacks of another process, empty if it does not run."""
+    """Return the stacks of another process; empty if it writes none in
+    time."""
     assert trace.descriptor is not None
     trace.memory[:] = bytes(trace.size)
     # The worker writes where the descriptor stands, which both share.

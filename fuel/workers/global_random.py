@@ -1,8 +1,10 @@
 """The global generators: numpy.random, random and PyTorch's.
 
-Workers are copies of their consumer, or know nothing of it.  Neither may
-draw what another one draws from the first two.  For a function that is called
-with seeds, all three begin anew, and go on afterwards as if nothing had been.
+A forked worker has copies of its consumer's generators, and a spawned one has
+new generators.  No two workers may draw the same numbers from numpy.random and
+random, so each worker gets its own states.  A function that is called with
+seeds draws from all three generators with those seeds.  Afterwards their
+former states are restored.
 """
 from __future__ import annotations
 
@@ -28,11 +30,12 @@ log = logging.getLogger(__name__)
 
 
 class Generators(NamedTuple):
-    """The global generators that a worker starts with.
+    """States of the global generators from which a worker starts.
 
-    `number`: number of workers started before.  The first one draws what
-        its consumer would, each other one something of its own.
-    `numpy`, `python`: the states of the consumer's.
+    `number`: number of workers started before.  The first worker draws the
+        numbers that its consumer would draw; each other one draws different
+        numbers.
+    `numpy`, `python`: states of the consumer's generators.
     """
 
     number: int
@@ -41,15 +44,17 @@ class Generators(NamedTuple):
 
     @classmethod
     def here(cls, number: int) -> Generators:
-        """Return those of a worker of this process; nothing is drawn."""
+        """Return the generators for a worker of this process, without
+        drawing."""
         state: Any = numpy.random.get_state(legacy=False)
         return cls(number, state, random.getstate())
 
     def install(self) -> None:
-        """Let this process, a worker, draw from these generators.
+        """Set the global generators of this process, a worker, to these
+        states.
 
-        Each follows from its own state alone, so that a seed for one of them
-        fixes what that one draws.
+        Each generator's state depends on the consumer's state of that
+        generator alone.  So a seed for one of them determines its draws.
         """
         if self.number:
             random.seed(_seed(self.python, self.number))
@@ -72,7 +77,7 @@ class Generators(NamedTuple):
 class GeneratorSource:
     """Numbers the workers of a stage, so that each has its own generators.
 
-    One that takes the place of another draws something new, too.
+    A worker that replaces another one gets new generators, too.
     """
 
     def __init__(self) -> None:
@@ -86,7 +91,8 @@ class GeneratorSource:
 
 @contextmanager
 def warn_if_drawn() -> Iterator[None]:
-    """Warn, once in a process, if something is drawn from them."""
+    """Warn, once in a process, if the block draws from numpy.random or
+    random."""
     before = _present()
     yield
     if before != _present():
@@ -96,10 +102,11 @@ def warn_if_drawn() -> Iterator[None]:
 @contextmanager
 def refuse_if_drawn(stream: object, is_alone: Callable[[], bool],
                     ) -> Iterator[None]:
-    """Raise if something is drawn from them, or they are set.
+    """Raise ValueError if the block draws from numpy.random or random, or sets
+    their seeds.
 
-    `is_alone`: returns whether the threads that share them with this one
-        could not draw meanwhile.
+    `is_alone`: function that returns whether no other thread could have drawn
+        from them meanwhile.
     """
     before = _present()
     yield
@@ -113,13 +120,14 @@ def refuse_if_drawn(stream: object, is_alone: Callable[[], bool],
 
 
 class SetsGenerators:
-    """Base of stages that set the generators while a function of theirs runs,
-    which threads of this process may draw from meanwhile."""
+    """Base of stages that set the global generators while they call a
+    function.  Other threads of this process may draw from the generators
+    meanwhile."""
 
 
 def sets_generators(stage: Stage) -> bool:
-    """Return whether a stage, or one below it, sets the generators of this
-    process."""
+    """Return whether a stage, or one that it reads, sets the global generators
+    of this process."""
     if isinstance(stage.stream, RemoteStream):
         return False
     return isinstance(stage.stream, SetsGenerators) or any(
@@ -127,7 +135,7 @@ def sets_generators(stage: Stage) -> bool:
 
 
 def refuse_global(stages: Iterable[Stage]) -> None:
-    """Refuse stages that draw from a global generator."""
+    """Raise ValueError for a stage whose own generator is a global one."""
     # The functions of both modules are methods of these.
     ours = [getattr(function, '__self__', None) for function in (
         random.getstate, numpy.random.get_state)]
@@ -162,7 +170,7 @@ def _seed(state: object, number: int) -> int:
 
 
 def _as_bytes(state: object) -> bytes:
-    """Return bytes that are the same for equal states, in every run."""
+    """Return bytes that are the same for equal states in every process."""
     if isinstance(state, dict):
         return b','.join(_as_bytes((name, state[name]))
                          for name in sorted(state))
@@ -174,10 +182,12 @@ def _as_bytes(state: object) -> bytes:
 
 
 class _Present(NamedTuple):
-    """States of the global generators, to restore them.
+    """Present states of the global generators, to be restored later.
 
-    `bit_generator`: NumPy's, None where it cannot be exchanged.
-    `torch`: the state of PyTorch's on the CPU, None where it is not loaded.
+    `bit_generator`: NumPy's global bit generator; None if it cannot be
+        exchanged.
+    `torch`: state of PyTorch's generator on the CPU; None if PyTorch is not
+        loaded.
     """
 
     python: tuple[Any, ...]
@@ -187,7 +197,7 @@ class _Present(NamedTuple):
 
     @classmethod
     def take(cls) -> _Present:
-        """Return their present states."""
+        """Return the present states of the global generators."""
         module: Any = numpy.random
         state: Any = module.get_state(legacy=False)
         torch = _generator_of_torch()
@@ -197,7 +207,7 @@ class _Present(NamedTuple):
             None if torch is None else torch.get_state())
 
     def put_back(self) -> None:
-        """Restore the states."""
+        """Set the global generators to these states."""
         random.setstate(self.python)
         if self.torch is not None:
             _generator_of_torch().set_state(self.torch)
@@ -213,9 +223,9 @@ class _Present(NamedTuple):
 
 def call_with_seeds(seeds: Seeds, function: Callable[..., Result],
                     *args: object) -> Result:
-    """Call a function that draws from seeds, and put the generators back.
+    """Seed the global generators, call a function, and restore their states.
 
-    Other threads that call functions so wait for their turn.
+    Only one thread at a time calls a function in this way; others wait.
     """
     with _turn:
         before = _Present.take()
@@ -232,9 +242,9 @@ def call_with_seeds(seeds: Seeds, function: Callable[..., Result],
 class Seeds(NamedTuple):
     """A seed for each of the global generators.
 
-    `python`: of any size.
-    `numpy`: of 32 bits.
-    `torch`: of 64 bits.
+    `python`: seed of any size for :mod:`random`.
+    `numpy`: seed of 32 bits for :mod:`numpy.random`.
+    `torch`: seed of 64 bits for PyTorch.
     """
 
     python: int
@@ -243,14 +253,14 @@ class Seeds(NamedTuple):
 
     @classmethod
     def of(cls, entropy: list[int]) -> Seeds:
-        """Return seeds that follow from numbers."""
+        """Return the seeds that a list of integers determines."""
         words = numpy.random.SeedSequence(entropy).generate_state(
             4, numpy.uint64)
         first, second, third, fourth = words.tolist()
         return cls(first << 64 | second, third >> 32, fourth)
 
     def set(self) -> None:
-        """Seed the generators."""
+        """Seed the global generators."""
         random.seed(self.python)
         module: Any = numpy.random
         if _can_exchange():
@@ -275,13 +285,14 @@ def _ours() -> Any:
 
 
 def _generator_of_torch() -> Any:
-    """Return the generator of PyTorch's CPU, None where it is not loaded."""
+    """Return PyTorch's generator on the CPU; None if PyTorch is not loaded."""
     module: Any = sys.modules.get('torch.random')
     return None if module is None else module.default_generator
 
 
 def _refuse_if_torch_came() -> None:
-    """Refuse draws from a generator that came too late to get a seed."""
+    """Raise RuntimeError if the function imported PyTorch and drew from its
+    generator, which had no seed."""
     generator = _generator_of_torch()
     if generator is None:
         return

@@ -1,4 +1,5 @@
-"""Prefetches batches in a worker process, and sends them as they are made."""
+"""Prefetches batches in a worker process, and sends each one when it is
+made."""
 from __future__ import annotations
 
 import enum
@@ -59,9 +60,9 @@ class Kind(enum.IntEnum):
 
 
 def encode_batch(batch: Batch) -> tuple[bytes, Buffers]:
-    """Return a short description of a batch, and the bytes of the rest.
+    """Return a short description of a batch, and the bytes of its arrays.
 
-    A long description is the last of the buffers.
+    If the description is long, it is returned as the last of the buffers.
     """
     description, buffers = dump_batch(batch)
     if len(description) > _INLINE:
@@ -71,7 +72,7 @@ def encode_batch(batch: Batch) -> tuple[bytes, Buffers]:
 
 
 class Producer:
-    """Prefetches batches for the consumer: the work of one process."""
+    """Prefetches batches in a worker process for its consumer."""
 
     def __init__(self, stream: StreamLike, channel: Channel, max_batches: int,
                  max_bytes: int) -> None:
@@ -89,7 +90,7 @@ class Producer:
         self._finished = threading.Event()
 
     def run(self) -> None:
-        """Work until the consumer closes the channel or is gone."""
+        """Make batches until the consumer closes the channel or ends."""
         watcher = threading.Thread(
             target=self._watch, args=(threading.get_ident(),), daemon=True,
             name='fuel-watcher')
@@ -103,7 +104,8 @@ class Producer:
             self._finished.set()
 
     def _watch(self, pipeline_thread: int) -> None:
-        """End with the consumer, and answer while the pipeline is busy."""
+        """End the process when the consumer ends, and handle messages while
+        the pipeline is busy."""
         while not self._finished.is_set():
             if self.channel.is_cut(_POLL_SECONDS):
                 # The pipeline may be in the middle of something long.
@@ -116,7 +118,8 @@ class Producer:
                     self._receive(pipeline_thread)
 
     def _receive(self, pipeline_thread: int) -> None:
-        """Handle messages that have arrived; the caller holds the lock."""
+        """Handle the messages that have arrived; the caller must hold the
+        lock."""
         for message in self.channel.drain():
             self._handle(message, pipeline_thread)
 
@@ -140,7 +143,8 @@ class Producer:
                     is_busy=bool(self._busy_since)))))
 
     def _take_step(self) -> None:
-        """Do one thing: begin an epoch, make a batch, or wait."""
+        """Take one step: begin or leave an epoch, make a batch, or wait for
+        messages."""
         with self._changed:
             self._receive(threading.get_ident())
             step = self._steps.popleft() if self._steps else self._choose()
@@ -157,8 +161,8 @@ class Producer:
         self._steps_taken += 1
 
     def _choose(self) -> Callable[[], None] | None:
-        """Return the step that makes the next item of an epoch which has
-        room for it."""
+        """Return the step that makes the next item of an epoch that has room
+        for it; None if no epoch has room."""
         for number, maker in self.epochs.with_room(self.max_batches):
             slot, need = None, maker.sizes[0]
             if need:
@@ -180,7 +184,8 @@ class Producer:
 
     def _produce(self, number: int, maker: BatchMaker[bytes],
                  slot: Slot | None) -> None:
-        """Make the next item of an epoch, and send it if there is room."""
+        """Make the next item of an epoch, and send it; keep it as `waiting` if
+        it needs a larger slot."""
         made = self.epochs.make(number, slot)
         if slot is not None and made.extents is None:
             with self._changed:
@@ -231,8 +236,8 @@ def run_worker(connection: socket.socket, consumer: int, max_batches: int,
                forked: tuple[StreamLike, Generators | None] | None) -> None:
     """Run a worker process.
 
-    `forked`: its stream, and its generators if they are others than those of
-        this process; None if the consumer sends both.
+    `forked`: the worker's stream, and its generators (None to keep those of
+        this process). None if the consumer sends both.
     """
     # The terminal sends Ctrl-C to all; the consumer decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -253,9 +258,10 @@ def run_worker(connection: socket.socket, consumer: int, max_batches: int,
 
 
 def _receive_stream(channel: Channel) -> tuple[StreamLike, Generators]:
-    """Receive the pipeline that the consumer sends.
+    """Receive the stream and the generators that the consumer sends.
 
-    If that does not load, the error is sent, and there is nothing to do.
+    If they do not load, send the error, and wait until the consumer closes the
+    channel.
     """
     message = channel.receive()
     assert message is not None

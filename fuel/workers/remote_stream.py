@@ -1,7 +1,5 @@
-"""Bases of streams whose epochs are made elsewhere, and who reads an epoch.
-
-By workers, or by a server.
-"""
+"""Bases of the streams whose epochs workers or a server make, and of the
+sessions that read them."""
 from __future__ import annotations
 
 import time
@@ -28,20 +26,22 @@ Source = TypeVar('Source')
 
 
 class RemoteSession(PendingItem, Generic[Source]):
-    """Reader of an epoch that is made elsewhere.
+    """Reader of an epoch that workers or a server make.
 
-    A batch is pending until the epoch iterator has returned it; if Ctrl-C
-    comes before, the next call returns the same.  Its receipt counts it as
-    delivered, and states and pickles know delivered batches alone.
+    A batch is pending until the epoch iterator has returned it.  If Ctrl-C
+    comes before, the next call returns the same batch.  States and pickles
+    contain delivered batches only; :meth:`count` counts a batch as delivered,
+    by its receipt.
 
-    A subclass knows the channel: it must implement :meth:`receive`,
+    A subclass receives the batches: it must implement :meth:`receive`,
     :meth:`count` and :meth:`state`.
 
     `resume`: the first state; :meth:`state` returns it until a batch comes.
     `finished`: whether the end of the epoch was received.
-    `left`: whether nobody reads it any more, so that :meth:`receive` raises.
-    `stream`: returns the stream whose epoch it is, which is held weakly, since
-        it holds the epoch; None if there is no stream.
+    `left`: whether the epoch was left, so that :meth:`receive` raises an
+        error.
+    `stream`: function that returns the stream of the epoch, or None.  It holds
+        the stream by a weak reference, since the stream holds the session.
     """
 
     stream: Callable[[], Source | None] = staticmethod(lambda: None)
@@ -84,7 +84,7 @@ class RemoteSession(PendingItem, Generic[Source]):
             self.read()
 
     def close(self) -> None:
-        """Release nothing: states are asked for after the end too."""
+        """Do nothing: the session must return its state after the end, too."""
 
     def commit_delivered(self) -> None:
         """Count the batch that was delivered since the last call."""
@@ -103,15 +103,16 @@ class RemoteSession(PendingItem, Generic[Source]):
             self._is_counting = False
 
     def receive(self, stream: Source | None) -> None:
-        """Set `held` to data, or None, an error, or None, and a receipt."""
+        """Set `held` to a tuple of the data or None, the error or None, and a
+        receipt."""
         raise NotImplementedError
 
     def count(self, receipt: Any) -> None:
-        """Count a delivered item."""
+        """Count the item of a receipt as delivered."""
         raise NotImplementedError
 
     def state(self) -> Any:
-        """Return a state from which another session of the epoch continues."""
+        """Return a state from which another session resumes the epoch."""
         raise NotImplementedError
 
     @property
@@ -120,36 +121,37 @@ class RemoteSession(PendingItem, Generic[Source]):
         return False
 
     def leave(self) -> None:
-        """Report that the epoch is not read any more."""
+        """Report to the workers or the server that the epoch is not read any
+        more."""
 
     def __reduce__(self) -> Any:
         return type(self), (available(self.state()), self.is_over)
 
 
 class RemoteStage(StreamStage):
-    """A stream whose epochs are made in other processes, or threads."""
+    """The stage of a stream whose epochs other processes, or threads, make."""
 
     __slots__ = ()
 
     @property
     def after(self) -> State | None:
-        """The state that the next epoch comes after if there is no session,
-        since the stream was pickled (dict)."""
+        """State after which the next epoch begins, in a stream that was
+        pickled and has no session (dict); None otherwise."""
         state: State | None = self.stream._after
         return state
 
     def open_session(self) -> RemoteSession[Any]:
-        """Return the session of the epoch that comes next."""
+        """Return the session of a new epoch."""
         raise NotImplementedError
 
     def begin(self, epoch: Epoch) -> None:
-        """Open a session, which belongs to the epoch."""
+        """Open the session of an epoch that begins."""
         with self.lock:
             self.stream.session = self.open_session()
             super().begin(epoch)
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
-        """Make an epoch the last one, with its session."""
+        """Make an epoch, and its session, the stream's latest one."""
         super().adopt(epoch, iterator)
         # A finished epoch lets go of its attributes, but not of this.
         session = epoch.attributes.get('session', session_of(epoch))
@@ -158,7 +160,7 @@ class RemoteStage(StreamStage):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the epoch made last waits for its next item (bool)."""
+        """Whether the latest epoch waits for its next item (bool)."""
         session = last_session(self.stream)
         return session is not None and bool(session.is_waiting)
 
@@ -174,14 +176,15 @@ class RemoteStage(StreamStage):
 
     @property
     def is_running(self) -> bool:
-        """Whether there is something to make the epochs (bool)."""
+        """Whether there are workers, or a connection to a server (bool)."""
         raise NotImplementedError
 
     def time_all(self, *, is_exact: bool) -> None:
         """Time each item in the workers, from the next epoch on."""
 
     def lock_to_close(self, stop: Callable[[], None]) -> bool:
-        """Lock the stream; a waiting thread may have to be stopped."""
+        """Lock the stream; call `stop` while another thread holds the lock.
+        Return False if that takes too long."""
         deadline = time.monotonic() + _CLOSE_SECONDS
         while not self.lock.acquire(timeout=_RETRY_SECONDS):
             stop()
@@ -191,11 +194,11 @@ class RemoteStage(StreamStage):
 
 
 class RemoteStream(AbstractDataStream):
-    """A stream each of whose epochs is read by a remote session.
+    """A stream that reads each epoch through a :class:`RemoteSession`.
 
     A subclass must implement :meth:`_refuse`.
 
-    `session`: that of the epoch that is read, or was read last.
+    `session`: session of the epoch that is read, or was read last.
     """
 
     __fuel_stage__ = RemoteStage
@@ -205,19 +208,20 @@ class RemoteStream(AbstractDataStream):
     _after: Any = None
 
     def start_epoch(self) -> None:
-        """Do not read a data stream here, as a transformer does."""
+        """Do nothing: the epoch begins elsewhere, not in this process's
+        streams."""
 
     def _refuse(self, request: Request) -> None:
-        """Refuse a request; None is not a request."""
+        """Raise ValueError for a request; None is not a request."""
         raise NotImplementedError
 
     def get_data(self, request: Request = None) -> Any:
-        """Return the next batch that was made elsewhere.
+        """Return the next batch of the workers or the server.
 
         Raises
         ------
         ValueError
-            If there is a request; then nothing is asked for.
+            If there is a request.
         """
         self._refuse(request)
         if 'session' not in vars(self):
@@ -227,9 +231,9 @@ class RemoteStream(AbstractDataStream):
         return self.session.read()
 
     def open_reader(self, epoch: Epoch) -> EpochReader | None:
-        """Return the reader of an epoch that replaces :meth:`get_data`: its
-        session; None if a subclass has its own `get_data`, or there are
-        requests, which `get_data` refuses."""
+        """Return the session of an epoch, which reads it in the place of
+        :meth:`get_data`.  Return None if a subclass has its own `get_data`, or
+        there are requests, which `get_data` refuses."""
         reader: EpochReader = session_of(epoch)
         return reader if epoch.request_iterator is None and covers(
             self, 'open_reader', ('get_data',)) else None
@@ -246,11 +250,11 @@ class RemoteStream(AbstractDataStream):
 
 
 def session_of(epoch: Epoch) -> Any:
-    """Return the session that an epoch reads, None if there is none."""
+    """Return the session of an epoch; None if there is none."""
     return vars(epoch).get('session')
 
 
 def last_session(stream: RemoteStream) -> Any:
-    """Return the session of the epoch made last, None if there is none."""
+    """Return the session of a stream's latest epoch; None if there is none."""
     epoch = stage_of(stream).epoch
     return None if epoch is None else session_of(epoch)

@@ -1,5 +1,5 @@
-"""Workers, the epochs that they make, and the session that reads an epoch, on
-the side of their consumer."""
+"""Workers, the epochs that they make, and the session that reads an epoch,
+from the view of the consumer."""
 from __future__ import annotations
 
 import itertools
@@ -33,15 +33,15 @@ _numbers = itertools.count()
 class RemoteEpoch:
     """One epoch of one worker, on the consumer's side.
 
-    `taken`: number of batches and errors received and opened.
-    `items`: those that came and were not opened, as the worker sends them.
-    `num_ready`: number of batches made and not delivered, as far as that
-        is known.
+    `taken`: number of batches and errors that were received and decoded.
+    `items`: received items that are not decoded yet, in the worker's form.
+    `num_ready`: last known number of batches that are made and not delivered.
     `opened`: whether the worker answered the request for the epoch.
-    `base`: the state before the first batch, or why there is none.
-    `failure`: the error at the start of the epoch, if any.
-    `final`: the state after the end, or why there is none, pickled; None
-        before the end was received.
+    `base`: state before the first batch, or the error that explains why there
+        is none.
+    `failure`: error at the start of the epoch; None if there was none.
+    `final`: state after the end, or the error that explains why there is none,
+        pickled; None before the end was received.
     """
 
     def __init__(self, number: int) -> None:
@@ -56,7 +56,8 @@ class RemoteEpoch:
         self.final: bytes | None = None
 
     def open(self, answer: bytes, *, failed: bool) -> None:
-        """Record that the worker has begun the epoch, or could not."""
+        """Record the worker's answer: the first state, or an error if it
+        failed."""
         if failed:
             self.fail(pipeline_error(answer))
         else:
@@ -65,7 +66,7 @@ class RemoteEpoch:
         self.opened = True
 
     def fail(self, error: Exception) -> None:
-        """Record that there is no epoch, and why."""
+        """Record the error that kept the epoch from beginning."""
         self.base = without_frames(error)
         self.failure, self.opened = error, True
 
@@ -76,19 +77,21 @@ AnyEpoch = TypeVar('AnyEpoch', bound=RemoteEpoch)
 class EpochWorker(ABC, Generic[AnyEpoch]):
     """Makes epochs for one consumer: a process, or an actor of a cluster.
 
-    `kind`, `remedy`: for errors: what it is, and what a child process that
-        cannot use it is to do.
-    `name`: of the stream.
-    `stalled`: seconds without an answer after which it counts as stalled.
-    `owner`: the process that may use it.
-    `epochs`: those that are read, by number.
-    `error`: the reason why it was given up, or None.
-    `interrupted`: whether its epochs go on with other workers.
-    `is_used`: whether something is asked of it, or received, at the moment.
+    `kind`, `remedy`: parts of error texts: the kind of worker, and advice for
+        a child process, which cannot use it.
+    `name`: name of the stream.
+    `stalled`: seconds without an answer after which the worker counts as
+        stalled.
+    `owner`: identifier of the process that may use the worker.
+    `epochs`: the epochs that are being read, by number.
+    `error`: the reason why the worker was given up, or None.
+    `interrupted`: whether it was given up after Ctrl-C, so that other workers
+        resume its epochs.
+    `is_used`: whether a message to or from it is being sent or received now.
     `is_cut`: whether another thread ended the wait for a batch.
-    `waiter`: has `is_waiting`: whether an exception comes while it waits, so
-        that nothing is lost.
-    `finalizer`: ends it, once; a subclass sets it.
+    `waiter`: object whose attribute `is_waiting` is True during a wait for
+        messages.  An exception during the wait loses no message.
+    `finalizer`: finalizer that ends the worker; a subclass sets it.
     """
 
     waiter: Any
@@ -125,13 +128,14 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
             return epoch
 
     def leave(self, epoch: AnyEpoch) -> None:
-        """Stop reading an epoch."""
+        """Stop reading an epoch, and let the worker leave it."""
         if self.epochs.pop(epoch.number, None) and self.is_usable():
             with self._given_up_if_interrupted():
                 self._leave(epoch)
 
     def wait_until_open(self, epoch: AnyEpoch) -> None:
-        """Wait for the first state of an epoch, if that may come."""
+        """Wait until the first state of an epoch is known, if the worker can
+        send it."""
         if not epoch.opened and self.is_used:
             # The answer cannot be received in the middle of a message.
             raise WorkerError(
@@ -142,7 +146,8 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
                 self._wait(epoch, lambda: epoch.opened)
 
     def receive(self, epoch: AnyEpoch, pending: PendingItem) -> None:
-        """Receive the next batch of an epoch, or its error, as pending."""
+        """Receive the next batch of an epoch, or its error, into
+        `pending.held`."""
         if self.owner != os.getpid():
             raise WorkerError(
                 f'{self.kind} of {self.name}, of process {self.owner}, cannot '
@@ -169,9 +174,10 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
 
     @contextmanager
     def _given_up_if_interrupted(self) -> Iterator[None]:
-        """Give the worker up if Ctrl-C may have lost one of its messages.
+        """Give the worker up if an exception, such as Ctrl-C, may have lost a
+        message.
 
-        Another one goes on where the user was.
+        Another worker resumes the epoch at the user's position.
         """
         self.waiter.is_waiting = False
         was_used, self.is_used = self.is_used, True
@@ -191,44 +197,47 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
             self.is_used = was_used
 
     def _is_open(self) -> bool:
-        """Return whether it was not closed, and can make epochs."""
+        """Return whether the worker was not closed, and can make epochs."""
         return bool(self.finalizer.alive)
 
     @abstractmethod
     def _begin(self, number: int, options: dict[str, Any]) -> AnyEpoch:
-        """Ask for an epoch."""
+        """Ask the worker to begin an epoch."""
 
     @abstractmethod
     def _leave(self, epoch: AnyEpoch) -> None:
-        """Ask for nothing more of an epoch."""
+        """Ask the worker to leave an epoch."""
 
     @abstractmethod
     def _wait(self, epoch: AnyEpoch, is_there: Callable[[], bool]) -> None:
         """Receive messages about an epoch until a condition is true."""
 
     def _load(self, item: Any) -> ReceivedItem:
-        """Return the answer that was received, with its arrays."""
+        """Return a received item with its arrays."""
         answer: ReceivedItem = item
         return answer
 
     def _receive_end(self, epoch: AnyEpoch) -> None:
-        """Receive the last note of an epoch, if it comes at once."""
+        """Receive the last measurements of an epoch, if they come at once."""
 
     @abstractmethod
     def _ask_for_more(self, epoch: AnyEpoch) -> None:
-        """Ask for more batches, after one was received."""
+        """Report to the worker that an item was received, so that it makes
+        more."""
 
     def receive_end(self, epoch: AnyEpoch) -> None:
-        """Receive the last note of an epoch that another worker has ended."""
+        """Receive the last measurements of an epoch whose end another worker
+        has sent."""
         with self._given_up_if_interrupted():
             self._receive_end(epoch)
 
     def report_anew(self) -> None:
-        """Let another process report; its sums begin at zero."""
+        """Start a new record of measurements, for another process whose sums
+        begin at zero."""
         self._number = next(_numbers)
 
     def take_note(self, epoch: AnyEpoch, note: Note | None) -> None:
-        """Take the note on the item that is being received."""
+        """Record the measurements of the item that is being received."""
         if note is not None:
             is_late = take_note(self._number, note.path, note.seconds,
                                 note.report, note.spans)
@@ -238,11 +247,11 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
                 note.num_ahead and note.num_ahead + 1)
 
     def cut(self) -> None:
-        """Interrupt a thread that waits for a batch."""
+        """Make a thread that waits for a batch raise an error."""
         self.is_cut = True
 
     def close(self) -> None:
-        """End the worker; arrays that were delivered stay."""
+        """End the worker; delivered arrays remain valid."""
         self.finalizer()
         self.epochs.clear()
 
@@ -251,17 +260,19 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
 
 
 def pipeline_error(pickled: bytes) -> Exception:
-    """Return an exception of the worker's pipeline as one of ours."""
+    """Return the exception of this process for a pickled error of the worker's
+    pipeline."""
     return unpickle_error(
         pickled, WorkerError, 'the pipeline in the worker process raised an '
         'error that cannot be pickled: ')
 
 
 class Team:
-    """One worker, or several that each make one batch of several.
+    """One or several workers that share an epoch: of `n` workers, each makes
+    every `n`-th batch.
 
-    `continues`: whether the next epoch may begin where the streams of its
-        workers stand, and needs no state to go on from.
+    `continues`: whether the next epoch may begin at the present position of
+        the workers' streams, without a state.
     """
 
     continues = True
@@ -281,7 +292,7 @@ class Team:
 
     @property
     def interrupted(self) -> bool:
-        """Whether one of them was given up after an interrupt (bool)."""
+        """Whether one of the workers was given up after Ctrl-C (bool)."""
         for worker in self.workers:  # noqa: SIM110 (asked for each batch)
             if worker.interrupted:
                 return True
@@ -289,7 +300,7 @@ class Team:
 
     @property
     def error(self) -> WorkerError | None:
-        """Why the first that is given up was given up, if any is."""
+        """The reason why a worker was given up; None if none was."""
         return next((worker.error for worker in self.workers
                      if worker.error is not None), None)
 
@@ -304,7 +315,7 @@ class Team:
                 for place, worker in enumerate(self.workers)]
 
     def cut(self) -> None:
-        """Interrupt a thread that waits for a batch."""
+        """Make a thread that waits for a batch raise an error."""
         for worker in self.workers:
             worker.cut()
 
@@ -317,16 +328,20 @@ class Team:
 class WorkerSession(RemoteSession[StreamLike]):
     """One epoch that a team of workers makes.
 
-    `resume`: state to go on from.  Defaults to None: the stream's present one.
-    `finished`: whether that is the state after the end.
-    `after`: whether the epoch that follows the state is wanted.
-    `calls`: methods of the stream to call before.
-    `team`: None before the first batch is asked for after unpickling.
+    `resume`: state from which to resume.  Defaults to None: the stream's
+        present state.
+    `finished`: whether `resume` is the state after the end of the epoch.
+    `after`: whether to read the epoch that follows the epoch of `resume`.
+    `calls`: names of the stream's methods to call before the epoch.
+    `team`: the workers; None after unpickling, until the first batch is
+        requested.
     `parts`: the epoch in each worker.
-    `delivered`: number of delivered batches and errors of these parts.
-    `receipts`: of what each part delivered last, by its number.
-    `most_skipped`: how many examples that fail the workers may leave out; a
-        state has those of all of them.
+    `delivered`: number of batches and errors of these parts that were
+        delivered.
+    `receipts`: receipt of the item that each part delivered last, by the
+        number of the part.
+    `most_skipped`: number of failing examples that all workers together may
+        leave out.  A state has the left-out examples of all of them.
     `end`: the position of an epoch that was over when it was pickled.
     `is_exact`: whether the workers time each item.
     """
@@ -348,7 +363,11 @@ class WorkerSession(RemoteSession[StreamLike]):
         self.receipts: dict[int, Receipt] = {}
 
     def begin(self, team: Team, last: WorkerSession | None = None) -> None:
-        """Begin the epoch in a team, perhaps that of the epoch before."""
+        """Begin the epoch in a team of workers.
+
+        `last`: session of the epoch before; its workers may continue from
+        their position.
+        """
         follows = None
         if last is not None and last.team is team and last.parts:
             last.commit_delivered()
@@ -361,7 +380,8 @@ class WorkerSession(RemoteSession[StreamLike]):
         self.receipts = {}
 
     def receive(self, stream: StreamLike | None) -> None:
-        """Receive the next batch of the workers, which is pending then."""
+        """Receive the next batch from the worker whose turn it is, into
+        `held`."""
         if self.team is None or self.team.interrupted:
             self._move(stream)
         assert self.team is not None
@@ -382,7 +402,7 @@ class WorkerSession(RemoteSession[StreamLike]):
 
     def _check_skipped(self, place: int) -> None:
         """Replace a batch by an error if all workers together have left out
-        more than they may; each counts its own."""
+        more examples than they may.  Each worker counts only its own."""
         assert self.held is not None
         _, error, receipt = self.held
         if error is not None:
@@ -398,7 +418,7 @@ class WorkerSession(RemoteSession[StreamLike]):
             self.held = None, too_many, receipt
 
     def _move(self, stream: StreamLike | None) -> None:
-        """Go on, in another team, where the reader is."""
+        """Resume the epoch at the reader's position, in another team."""
         if stream is None:
             assert self.team is not None
             assert self.team.error is not None
@@ -416,7 +436,7 @@ class WorkerSession(RemoteSession[StreamLike]):
         self.begin(stage.get_team())
 
     def count(self, receipt: Receipt) -> None:
-        """Count a delivered batch or error."""
+        """Count the batch or error of a receipt as delivered."""
         self.receipts[self.delivered % len(self.parts)] = receipt
         self.delivered += 1
 
@@ -442,8 +462,9 @@ class WorkerSession(RemoteSession[StreamLike]):
         return self.resume
 
     def position(self) -> State | Exception:
-        """Return the state after the delivered items, also at the end one in
-        the epoch, as a stage that reads on holds it."""
+        """Return the state after the delivered items.  At the end of the epoch
+        it is still a state in the epoch, for a stage that has prefetched
+        items."""
         if self.end is not None:
             return self.end
         if self.parts:
@@ -462,8 +483,8 @@ class WorkerSession(RemoteSession[StreamLike]):
 
     def _with_skipped(self, state: State | Exception, place: int,
                       ) -> State | Exception:
-        """Return the state of a part with the examples that all parts left
-        out."""
+        """Return the state of a part, with the left-out examples of all
+        parts."""
         base = self.parts[place].base
         others = [receipt.state() for other, receipt in self.receipts.items()
                   if other != place] if self.most_skipped else []
@@ -489,14 +510,16 @@ class WorkerSession(RemoteSession[StreamLike]):
         return self.parts[0].base
 
     def last_state(self) -> State | None:
-        """Return the state that an epoch comes after; None if unknown."""
+        """Return the state after which the next epoch begins; None if
+        unknown."""
         state = self.state()
         if not isinstance(state, Exception):
             return state
         return None if self.has_begun() else self.resume
 
     def is_connected(self) -> bool:
-        """Return whether running workers can go on after the epoch."""
+        """Return whether the workers can make the next epoch without a
+        state."""
         return (self.team is not None and self.team.continues
                 and self.team.is_usable())
 

@@ -1,8 +1,8 @@
-"""A worker that is threads of this process, seen from its consumer and within.
+"""A worker that consists of threads of this process, and its producer.
 
 One thread makes the batches in order, and others run the stages that are
-declared pure (:mod:`fuel.epochs.ahead`).  Nothing is pickled but the changes
-of states, which the stages may go on to change.
+declared pure (:mod:`fuel.epochs.ahead`).  Only the changes of states are
+pickled, since the stages may still modify them.
 """
 from __future__ import annotations
 
@@ -37,13 +37,15 @@ _POLL_SECONDS = 1.0
 class ThreadProducer:
     """Makes the batches of the epochs of one consumer, in threads.
 
-    `max_batches`: number of batches of an epoch that may wait.
-    `epochs`: makes them, in one thread at a time.
+    `max_batches`: number of batches of an epoch that may be prefetched.
+    `epochs`: the epochs, whose batches one thread at a time makes.
     `is_asked`: whether the consumer has asked for a batch.
-    `is_awaited`: whether it waits, which it does while the first one is made.
-    `num_waits`: number of ended waits, also by errors.
-    `wanted`: gets a value when something was made that is waited for.
-    `failure`: the error that ended the thread, if any.
+    `is_awaited`: whether the consumer waits for a batch.
+    `num_waits`: number of the consumer's waits that have ended, also by
+        errors.
+    `wanted`: queue that gets a value after each step during a wait of the
+        consumer.
+    `failure`: error that ended the thread; None if there was none.
     """
 
     def __init__(self, name: str, stream: StreamLike, num_threads: int,
@@ -73,12 +75,12 @@ class ThreadProducer:
         self.in_order.close()
 
     def do(self, step: Callable[[], None]) -> None:
-        """Run a step in the thread before the next batch."""
+        """Run a function in the thread before it makes the next batch."""
         self._steps.append(step)
         self.go_on()
 
     def go_on(self) -> None:
-        """Continue the thread if there is work."""
+        """Let the thread take its next step if there is one."""
         while self._has_work():
             try:
                 self._turn.get_nowait()
@@ -98,9 +100,9 @@ class ThreadProducer:
             self.is_asked and bool(self._with_room()))
 
     def _with_room(self) -> list[tuple[int, BatchMaker[Batch]]]:
-        """Return the epochs that have room for another batch; for one while
-        it is not known whether a stage draws, since a consumer that gets it
-        no longer waits."""
+        """Return the epochs that have room for another batch.  While it is
+        unknown whether a stage draws from the global generators, an epoch has
+        room for one batch, which is made while the consumer waits."""
         return self.epochs.with_room(
             self.max_batches if self._is_known_to_draw_nothing else 1)
 
@@ -154,8 +156,9 @@ class ThreadProducer:
         reader.items.append(made.as_received(elsewhere=False))
 
     def _watched(self) -> AbstractContextManager[None]:
-        """Refuse draws from the global generators, until a batch was made
-        while the consumer waited, which draws from them too."""
+        """Return a context that refuses draws from the global generators.  It
+        refuses nothing once a batch without draws was made while the consumer
+        waited."""
         number = self.num_waits
         return (nullcontext() if self._is_known_to_draw_nothing
                 else refuse_if_drawn(
@@ -164,13 +167,14 @@ class ThreadProducer:
 
 def _run_ahead(iterator: Any, threads: Crew, *,
                ends_early: bool = False) -> None:
-    """Run the pure stages of a beginning epoch in threads.
+    """Run pure stages of a beginning epoch in threads.
 
-    Those above the first stage of another kind; where no ranks share the
-    epoch, also those below stages that read one item after another.
+    These are the outermost stages, up to the first that is not pure.  If no
+    ranks share the epoch, pure stages upstream of a stage that reads items one
+    after another run in threads, too.
 
-    `ends_early`: whether a stage above may leave items unread.  Then no
-        stream is read ahead that would stand elsewhere afterwards.
+    `ends_early`: whether a stage downstream may leave items unread.  Then a
+        stream is read ahead only if its position can be set back.
     """
     if not isinstance(iterator, DataIterator):
         return
@@ -191,8 +195,8 @@ def _run_ahead(iterator: Any, threads: Crew, *,
 
 
 def _pure_run(iterator: Any) -> tuple[list[Any], Any]:
-    """Return the iterators of pure stages from one on, outermost first, and
-    the first one below them."""
+    """Return the iterators of consecutive pure stages, outermost first, and
+    the iterator of the first stage that is not pure."""
     run: list[Any] = []
     while isinstance(iterator, DataIterator) and isinstance(
             _reader_of(iterator), StageReader):
@@ -202,9 +206,9 @@ def _pure_run(iterator: Any) -> tuple[list[Any], Any]:
 
 
 def _reader_of(iterator: Any) -> Any:
-    """Return the reader of an epoch, None if it cannot be opened.
+    """Return the reader of an epoch; None if it cannot be opened.
 
-    The first read says why.
+    Its first read raises the error then.
     """
     stage = stage_of(iterator.data_stream)
     if stage.dataset is None:
@@ -214,7 +218,7 @@ def _reader_of(iterator: Any) -> Any:
 
 
 def _as_it_is(batch: Batch) -> tuple[Batch, Sequence[Any]]:
-    """Encode a batch: objects stay in this process and are handed over."""
+    """Return a batch as it is, since it stays in this process."""
     return batch, ()
 
 
@@ -248,7 +252,8 @@ class ThreadWorker(EpochWorker[RemoteEpoch]):
         self._producer.do(partial(self._producer.epochs.leave, epoch.number))
 
     def receive(self, epoch: RemoteEpoch, pending: PendingItem) -> None:
-        """Receive the next batch of an epoch, or its error, as pending."""
+        """Receive the next batch of an epoch, or its error, into
+        `pending.held`."""
         self._producer.is_asked = True
         super().receive(epoch, pending)
 
@@ -267,8 +272,8 @@ class ThreadWorker(EpochWorker[RemoteEpoch]):
             producer.is_awaited = False
 
     def _watch_until(self, is_there: Callable[[], bool]) -> None:
-        """Wait for a condition; raise the error that keeps it from being
-        true."""
+        """Wait until a condition is true; raise an error if the threads
+        failed, were closed, or have stalled."""
         producer, waited = self._producer, 0.0
         while not is_there():
             if producer.failure is not None and self.error is None:
@@ -299,6 +304,6 @@ class ThreadWorker(EpochWorker[RemoteEpoch]):
             waited += min(time.monotonic() - begin, interval)
 
     def cut(self) -> None:
-        """Interrupt a thread that waits for a batch."""
+        """Make a thread that waits for a batch raise an error."""
         super().cut()
         self._producer.wanted.put(None)

@@ -1,4 +1,4 @@
-"""A worker process, seen from its consumer."""
+"""A worker process, from the view of its consumer."""
 from __future__ import annotations
 
 import logging
@@ -110,10 +110,10 @@ class Worker(EpochWorker[RemoteEpoch]):
 
     def send_stream(self, pickled: SharedPickle,
                     generators: Generators) -> None:
-        """Send its stream to a process that was not forked.
+        """Send a process that was not forked its stream and its generators.
 
-        Over our connection: should the process end before it reads,
-        `process.start` would wait for ever.
+        They are sent over the worker's own connection: `process.start` would
+        wait for ever if the process ended before it read them.
         """
         message = Message(
             Kind.STREAM, 0, payload=pickle.dumps((pickled.shared, generators)),
@@ -141,7 +141,7 @@ class Worker(EpochWorker[RemoteEpoch]):
         epoch.items.clear()
 
     def _receive_end(self, epoch: RemoteEpoch) -> None:
-        """Receive the last note of an epoch, if it comes at once."""
+        """Receive the last measurements of an epoch, if they come at once."""
         deadline = time.monotonic() + MOMENT
         with suppress(ChannelClosed):
             while not (epoch.items and epoch.items[-1].kind == Kind.END):
@@ -153,7 +153,7 @@ class Worker(EpochWorker[RemoteEpoch]):
             self.take_note(epoch, self._load(epoch.items[-1]).note)
 
     def _load(self, item: Message) -> ReceivedItem:
-        """Return the answer in a message, with its arrays."""
+        """Return the item in a message, with its arrays."""
         extents, data, error, changes, final, note = pickle.loads(item.payload)
         if error is not None:
             error = pipeline_error(error)
@@ -297,10 +297,11 @@ class Worker(EpochWorker[RemoteEpoch]):
 
     def _ask_activity(self, is_there: Callable[[], bool] = lambda: False,
                       ) -> Activity | None:
-        """Return the worker's activity, None if unknown or a condition is
-        true.
+        """Ask for the worker's activity, and return it; None if it is unknown,
+        or a condition is true.
 
-        Its pipeline may be in the middle of something.
+        If the worker does not answer in time, return the activity that the
+        system reports.
         """
         self._activity = None
         self._send(Message(Kind.ASK_ACTIVITY, 0))
@@ -315,7 +316,7 @@ class Worker(EpochWorker[RemoteEpoch]):
         return None if self.pid is None else activity_seen_by_system(self.pid)
 
     def _get_stacks(self) -> str:
-        """Return the stacks of the worker, just after its activity was
+        """Return the stacks of the worker; call this after its activity was
         requested."""
         if self._activity is not None:
             return self._activity.stack
@@ -329,7 +330,7 @@ class Worker(EpochWorker[RemoteEpoch]):
         return stacks or 'unknown, since it does not answer'
 
     def cut(self) -> None:
-        """Interrupt a thread that waits for a batch."""
+        """Make a thread that waits for a batch raise an error."""
         super().cut()
         self._channel.cut()
 
