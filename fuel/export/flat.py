@@ -1,4 +1,4 @@
-"""Measurements as numbers with names, for what logs a number by its name."""
+"""Measurements as a flat dict of numbers by name, for loggers."""
 from __future__ import annotations
 
 import dataclasses
@@ -52,11 +52,11 @@ _OF_A_STEP = (
 class Metric(NamedTuple):
     """A number that is exported.
 
-    `field`: its field in `Measurements` or `StageMeasurements`.
-    `name`: such as ``'fuel.stage.work.seconds'``, by the conventions of
-        OpenTelemetry, with the unit at its end.
-    `grows`: whether it is a sum, which never falls.
-    `help`: its description, in a line.
+    `field`: name of its field in `Measurements` or `StageMeasurements`.
+    `name`: name by the conventions of OpenTelemetry, with the unit at its end,
+        such as ``'fuel.stage.work.seconds'``.
+    `grows`: whether it is a sum, which never decreases.
+    `help`: description in one line.
     """
 
     field: str
@@ -66,7 +66,7 @@ class Metric(NamedTuple):
 
 
 def _metrics(group: str, kind: type[Any]) -> list[Metric]:
-    """Return the metrics of a class that has numbers as fields."""
+    """Return a metric for each field of a class that is a number."""
     found = []
     for field in dataclasses.fields(kind):
         if str(field.type) in ('int', 'float') and field.name != 'depth':
@@ -84,32 +84,34 @@ OF_STAGES = _metrics('stage', StageMeasurements)
 
 
 def as_flat(measured: Measurements | None) -> dict[str, float]:
-    """Return measurements as a flat dict, such as loggers take.
+    """Return measurements as a flat dict of numbers, for a logger.
 
     Parameters
     ----------
     measured : Measurements or None
-        What ``stream.measurements()`` returned, or its `interval`: what
-        happened since it was called before. The first has none: of None there
-        is nothing to log.
+        The result of ``stream.measurements()``, or its `interval`: the
+        measurements since the call before.  The first result has no interval;
+        for None an empty dict is returned.
 
     Returns
     -------
     dict of str to float
-        Names are made of words as in OpenTelemetry, the unit last, and of
-        the stage behind a slash: ``'fuel.stage.work.seconds/1.Cast'``, by
-        which TensorBoard and Weights & Biases group them.  Beside the fields
-        there are:
+        Numbers by name.  A name follows the conventions of OpenTelemetry, with
+        the unit at its end, then a slash and the stage:
+        ``'fuel.stage.work.seconds/1.Cast'``.  TensorBoard and Weights & Biases
+        group names by the part before the slash.  In addition to the fields,
+        the dict has:
 
         ``fuel.pipeline.stall.ratio``
-            part of the time that the consumer waited, 0 to 1;
+            fraction of the time that the consumer waited, 0 to 1;
         ``fuel.pipeline.examples_per_second``
-            examples that it got;
+            examples that the consumer received per second;
         ``fuel.stage.stall.ratio/...``
-            part of the time that it waited for this stage: the largest is
-            what to mend;
+            fraction of the time that the consumer waited for this stage.  The
+            stage with the largest one is the bottleneck;
         ``fuel.stage.queue.ratio/...``
-            how full the queue is, 0 to 1, where there is one.
+            prefetched batches as a fraction of the limit, 0 to 1, for stages
+            with a queue.
 
     Examples
     --------
@@ -149,9 +151,9 @@ def place_of(stage: StageMeasurements) -> str:
 class StepLog:
     """Measures a stream over every n training steps, for a logger.
 
-    It does not reset the interval of ``stream.measurements()``.
+    It does not change the interval of ``stream.measurements()``.
 
-    `every_n_steps`: the number n of steps; None: the one of the trainer.
+    `every_n_steps`: the number n of steps; None for the trainer's number.
     """
 
     def __init__(self, every_n_steps: int | None) -> None:
@@ -160,7 +162,8 @@ class StepLog:
         self._last: Measurements | None = None
 
     def begin(self, stream: Any, usual: int) -> None:
-        """Measure a stream from here on, `usual` steps if none were wanted."""
+        """Measure a stream from now on, every `usual` steps unless another
+        number was given."""
         self._stream = stream
         self._every = self._wanted or max(1, usual)
         self._steps = 0
@@ -168,7 +171,8 @@ class StepLog:
         self._is_checked = False
 
     def step(self) -> Measurements | None:
-        """Return the measurements of the last steps, None in between."""
+        """Count a step; return the measurements of the last n steps after each
+        n-th step, and None otherwise."""
         if self._last is None:
             return None
         self._steps += 1
@@ -188,6 +192,6 @@ class StepLog:
 
 
 def flat_step(measured: Measurements) -> dict[str, float]:
-    """Return the few numbers that are logged every few steps."""
+    """Return the few numbers that a trainer logs while it trains."""
     return {name: value for name, value in as_flat(measured).items()
             if name.partition('/')[0] in _OF_A_STEP}

@@ -32,11 +32,11 @@ Labels = Mapping[str, object]
 
 
 class Sample(NamedTuple):
-    """A number, at the time it is asked for.
+    """The value of a metric at the time of a request.
 
-    `name`: such as ``'fuel.stage.work.seconds'``.
-    `grows`: whether it is a sum, which never falls.
-    `help`: its description, in a line.
+    `name`: name such as ``'fuel.stage.work.seconds'``.
+    `grows`: whether it is a sum, which never decreases.
+    `help`: description in one line.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Sample(NamedTuple):
 
 
 def text_of(samples: Iterable[Sample]) -> bytes:
-    """Return numbers in Prometheus' text format, version 0.0.4."""
+    """Return samples in Prometheus' text format, version 0.0.4."""
     families: dict[str, dict[str, str]] = {}
     for sample in samples:
         name = sample.name.replace('.', '_')
@@ -72,7 +72,7 @@ def _escape(value: object) -> str:
 
 
 def samples_of(stream: StreamLike, labels: Labels) -> Iterable[Sample]:
-    """Yield the measurements of a pipeline and its stages."""
+    """Yield the measurements of a pipeline and of its stages as samples."""
     measured = measure(stream)
     for metric in OF_PIPELINES:
         yield Sample(metric.name, metric.grows, labels,
@@ -88,35 +88,36 @@ def samples_of(stream: StreamLike, labels: Labels) -> Iterable[Sample]:
 def serve_metrics(streams: StreamLike | Mapping[str, StreamLike],
                   port: int, *, host: str = '127.0.0.1',
                   rank: int | None = None) -> MetricsServer:
-    """Serve measurements of streams to Prometheus, from now on.
+    """Start a server of the measurements of streams, for Prometheus.
 
-    A thread answers ``GET /metrics`` with the text format of Prometheus;
-    reading the counters waits for nothing that the epochs do.  There are
-    names and numbers of stages in it, and no data.
+    A thread answers ``GET /metrics`` in the text format of Prometheus.  It
+    does not wait for the epochs, or delay them.  The answer has names and
+    measurements of stages, but no data.
 
     Parameters
     ----------
     streams : AbstractDataStream or dict of str to AbstractDataStream
-        The outermost stages.  The keys become the label ``stream``.
+        The outermost stage, or several by name.  The name becomes the label
+        ``stream``.
     port : int
-        0 takes a free one: see `MetricsServer.port`.
+        Port at which to listen. 0 takes a free port: see `MetricsServer.port`.
     host : str, optional
-        The address to listen at.  Defaults to ``'127.0.0.1'``: only this host
-        connects.  ``''`` means every interface; nothing is encrypted, and
-        nobody is asked who he is.
+        Address at which to listen.  Defaults to ``'127.0.0.1'``: only this
+        host can connect.  ``''`` means every interface.  There is no
+        encryption and no authentication.
     rank : int, optional
-        The label ``rank``.  Defaults to None: that by which the stream is
-        sharded, if it is.
+        The label ``rank``.  Defaults to None: the rank by which the stream is
+        sharded, or no label.
 
     Returns
     -------
     MetricsServer
-        Serves until it is closed, or the process ends.
+        The server, which runs until it is closed or the process ends.
 
     Raises
     ------
     OSError
-        If the port is taken, or the host is not one of this machine.
+        If the port is taken, or the host is not an address of this machine.
 
     Examples
     --------
@@ -148,14 +149,15 @@ def serve_metrics(streams: StreamLike | Mapping[str, StreamLike],
 class MetricsServer:
     """Answers ``GET /metrics`` until it is closed.
 
-    Returned by :func:`serve_metrics`; a context manager, which closes it.
+    :func:`serve_metrics` returns it.  It is a context manager, which closes it
+    at the end of the block.
 
     Attributes
     ----------
     address : str
-        Such as ``'http://127.0.0.1:9464/metrics'``.
+        Address of the metrics, such as ``'http://127.0.0.1:9464/metrics'``.
     port : int
-        The address at which it listens.
+        Number of the port at which it listens.
     """
 
     def __init__(self, collect: Callable[[], Iterable[Sample]], port: int,
@@ -178,7 +180,7 @@ class MetricsServer:
         _all.add(self)
 
     def close(self) -> None:
-        """Close the port; harmless if it is closed."""
+        """Close the port; does nothing if it is closed."""
         if self in _all:
             _all.discard(self)
             self._server.shutdown()
@@ -186,7 +188,8 @@ class MetricsServer:
             self._thread.join()
 
     def leave_to_parent(self) -> None:
-        """Close the port in a child, which has no thread that answers."""
+        """Close the port in a forked child, which has no thread that
+        answers."""
         _all.discard(self)
         self._server.socket.close()
 
@@ -201,7 +204,7 @@ _all = each_at_fork(Step.OWNERSHIP, in_child=MetricsServer.leave_to_parent)
 
 
 class _Server(ThreadingMixIn, TCPServer):
-    """A few connections at a time, each for a few seconds."""
+    """Serves a few connections at a time, each for a few seconds."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -215,7 +218,7 @@ class _Server(ThreadingMixIn, TCPServer):
         super().__init__((host, port), _Handler)
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Return whether there is room for a connection."""
+        """Return whether another connection is allowed."""
         self._open[request] = time.monotonic() + _REQUEST_SECONDS
         return len(self._open) <= _MOST_CONNECTIONS
 
@@ -234,7 +237,7 @@ class _Server(ThreadingMixIn, TCPServer):
                     request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log a failed connection, which must not disturb the program."""
+        """Log a failed connection at level debug, and raise nothing."""
         log.debug('a connection for metrics failed: %s', sys.exception())
 
 
@@ -244,7 +247,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _REQUEST_SECONDS
 
     def do_GET(self) -> None:
-        """Answer with the numbers."""
+        """Answer a request with the metrics."""
         if self.path.partition('?')[0] != '/metrics':
             self.send_error(404, explain='metrics are at /metrics')
             return

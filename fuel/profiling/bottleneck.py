@@ -17,9 +17,10 @@ SPARE = 4.
 
 def with_shares(stages: list[StageProfile], step_seconds: float = 0.,
                 place: str = HERE) -> list[StageProfile]:
-    """Return stages with their parts of the time in the same place.
+    """Return the stages, each with its share of the time of all stages in the
+    same place.
 
-    `step_seconds`: time of what else is done there.
+    `step_seconds`: seconds of the training step, which runs in the same place.
     """
     found = list(stages_in(place, stages))
     seconds = step_seconds + sum(stage.seconds for stage, _ in found)
@@ -33,10 +34,10 @@ def with_shares(stages: list[StageProfile], step_seconds: float = 0.,
 
 def describe_bottleneck(stages: Sequence[StageProfile], seconds: float,
                         step_seconds: float, factor: float = 1.) -> str:
-    """Return the bottleneck in a sentence.
+    """Return a sentence about the bottleneck.
 
-    `factor`: how many times as fast training was found to be with data that
-        cost nothing, if that was measured.
+    `factor`: measured speed of training with data that cost no time, relative
+        to the present speed; 1 if it was not measured.
     """
     if not stages or not seconds or not stages[0].items:
         return 'There were no batches to measure.'
@@ -54,7 +55,8 @@ def describe_bottleneck(stages: Sequence[StageProfile], seconds: float,
 
 def _of_the_data(stages: Sequence[StageProfile], seconds: float,
                  reading: float) -> str:
-    """Return the bottleneck of the data alone, in parts of the whole time."""
+    """Return a sentence about the bottleneck among the stages, with shares of
+    the whole time."""
     readers, worst = _find_worst(stages)
     if not readers:
         return f'{worst.name} takes {worst.share:.0%} of the time: ' + (
@@ -77,10 +79,11 @@ def _of_the_data(stages: Sequence[StageProfile], seconds: float,
 
 def _find_worst(stages: Sequence[StageProfile]
                 ) -> tuple[list[StageProfile], StageProfile]:
-    """Return the stages that wait, outer first, and the one they wait for.
+    """Return the stages that wait, outermost first, and the stage that they
+    wait for.
 
-    Where the stage that takes longest waits for other processes, it is
-    looked for among the stages that they run.
+    If the slowest stage waits for other processes, the search continues among
+    the stages in those processes.
     """
     readers: list[StageProfile] = []
     place, here = HERE, list(stages)
@@ -97,7 +100,8 @@ def _find_worst(stages: Sequence[StageProfile]
 
 def stages_in(place: str, stages: list[StageProfile],
               ) -> Iterator[tuple[StageProfile, list[StageProfile]]]:
-    """Yield the stages of one place, with those that each reads elsewhere."""
+    """Yield the stages of one place, each with the stages that it reads in
+    other places."""
     while stages:
         stage, *stages = stages
         end = 0
@@ -110,8 +114,8 @@ def stages_in(place: str, stages: list[StageProfile],
 
 def _spare(reader: StageProfile, stages: Sequence[StageProfile],
            reading: float) -> float:
-    """Return the possible rate of a reader's workers, relative to the present
-    one."""
+    """Return the greatest rate at which a reader's workers can make batches,
+    relative to the present rate; 0 if unknown."""
     inner = next(inner for stage, inner in stages_in(HERE, list(stages))
                  if stage is reader)
     busy = sum(stage.seconds

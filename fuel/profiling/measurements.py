@@ -1,5 +1,6 @@
-"""Measurements of a pipeline: plain data that can be added, and functions that
-read them from the meters of the stages, also of those in other processes."""
+"""Measurements of a pipeline, which can be added and subtracted, and functions
+that read them from the meters of the stages, including stages in other
+processes."""
 from __future__ import annotations
 
 import dataclasses
@@ -38,10 +39,11 @@ class StageMeasurements:
     Attributes
     ----------
     path : tuple of int
-        Its place in the pipeline: its number in its process, behind the
-        path of the stage that reads it from there.
+        Its place in the pipeline: the path of the stage that reads it from
+        another process, if there is one, then its number in its own process.
     name : str
-        Class of the stage, and a user's function.
+        Class of the stage, with the user's function in parentheses if it calls
+        one.
     depth : int
         Number of stages that read it.
     runs_in : str
@@ -49,34 +51,37 @@ class StageMeasurements:
     processes : int
         Number of workers that share the work.
     items, examples, bytes : int
-        Batches (or examples), the examples in them, and the bytes of their
-        arrays.
+        Number of batches (or examples) that the stage made, number of examples
+        in them, and bytes of their arrays.
     written : int
-        Bytes of arrays that the stage made anew; the others it passed on.
+        Bytes of the arrays that the stage made. It passed the other arrays on.
     timed : int
-        Items that were timed one by one. Where they take less than 20
-        microseconds one of 64 is, and stands for the others.
+        Number of items whose time was measured. If items take less than 20
+        microseconds, one of 64 is measured, and its time counts for all of
+        them.
     work_seconds : float
-        The stage's own work, without the stages below and without waiting;
-        summed over the processes that share it.
+        Seconds of the stage's own work, without the stages that it reads and
+        without waiting; summed over the processes that share the work.
     input_seconds : float
         Seconds that it waited for workers, threads or a server.
     room_seconds : float
-        Seconds that it waited for room in the queue: its consumer was slower.
+        Seconds that it waited for room in its queue, since its consumer was
+        slower.
     stall_seconds : float
         Seconds that the consumer of the pipeline waited while this stage was
         the slowest.
     queue_items, queue_size : int
-        Number of prefetched batches, and limit.
+        Number of prefetched batches, and its limit.
     restarts : int
         Number of restarts of its workers, or of its connection.
     bytes_read, chunks_decoded, bytes_decoded : int
-        Bytes read from files (those of mapped files are not), and chunks
-        of HDF5 files that were decoded; of the whole process, counted for
-        its first stage that reads a data set.
+        Bytes read from files, except from mapped ones; number of decoded
+        chunks of HDF5 files; and bytes of those chunks. They are counts of the
+        whole process, in the measurements of its first stage that reads a data
+        set.
     requests, bytes_fetched, retries : int
-        Likewise, answered requests to servers of files, the bytes that they
-        sent, and repeated requests.
+        Number of answered requests to servers of files, bytes that they sent,
+        and number of repeated requests; also counts of the whole process.
     remedy : str
         The usual remedy if this stage takes the most time.
     """
@@ -126,32 +131,32 @@ _LEVELS = 'queue_items', 'queue_size'
 
 def _combined(operation: Callable[[Any, Any], Any], one: object,
               other: object, names: Sequence[str]) -> dict[str, Any]:
-    """Return attributes of two objects, added or subtracted."""
+    """Return the sums, or the differences, of attributes of two objects."""
     return {name: operation(getattr(one, name), getattr(other, name))
             for name in names}
 
 
 @dataclass(frozen=True)
 class Measurements:
-    """Time and items of a pipeline while its epochs were read.
+    """Times and numbers of items of a pipeline and its stages.
 
-    Those of several ranks add with ``+``, and the difference of two of one
-    stream is what happened between them.
+    ``+`` adds the measurements of several ranks. The difference of two
+    measurements of one stream has the counts and times between them.
 
     Attributes
     ----------
     stages : tuple of StageMeasurements
-        The outermost first, each before those that it reads.
+        The outermost stage first, each stage before those that it reads.
     seconds : float
-        Time that passed within epochs, from the first item that was asked
-        for: `stall_seconds` and `consumer_seconds`.
+        Seconds within epochs, from the request for the first item: the sum of
+        `stall_seconds` and `consumer_seconds`.
     stall_seconds : float
-        Seconds that the consumer waited for items. The parts of the stages
-        are in their own `stall_seconds`.
+        Seconds that the consumer waited for items. Each stage's
+        `stall_seconds` has its part.
     consumer_seconds : float
-        Seconds that it did something else, such as a training step.
+        Seconds that the consumer did something else, such as a training step.
     items, examples : int
-        Items and examples of the outermost stage.
+        Number of items and number of examples of the outermost stage.
     interval : Measurements or None
         The measurements since the last call of ``stream.measurements()``;
         None for the first call.
@@ -167,19 +172,19 @@ class Measurements:
 
     @property
     def stall_share(self) -> float:
-        """Part of the time that the consumer waited (float, 0 to 1)."""
+        """Fraction of the time that the consumer waited (float, 0 to 1)."""
         return self.stall_seconds / self.seconds if self.seconds else 0.
 
     @property
     def slowest(self) -> StageMeasurements | None:
-        """The stage that the consumer waited for most, if for any."""
+        """The stage that the consumer waited for most, or None."""
         found = max(self.stages, key=lambda stage: stage.stall_seconds,
                     default=None)
         return found if found is not None and found.stall_seconds else None
 
     @property
     def examples_per_second(self) -> float:
-        """Number of examples per second (float); 0 before the first."""
+        """Number of examples per second (float); 0 before the first item."""
         return self.examples / self.seconds if self.seconds else 0.
 
     def as_dict(self) -> dict[str, Any]:
@@ -230,7 +235,7 @@ def _cells(stage: StageMeasurements) -> tuple[str, ...]:
 
 def sum_of(measured: Sequence[Sequence[StageMeasurements]],
            ) -> list[StageMeasurements]:
-    """Return the sums of measurements of the same stages."""
+    """Return the sum of the measurements of each stage."""
     sums: dict[tuple[Path, str], StageMeasurements] = {}
     for stages in measured:
         for stage in stages:
@@ -246,10 +251,12 @@ def field_types() -> dict[str, str]:
 
 
 class Process(NamedTuple):
-    """A process among those of several machines.
+    """Identity of a process among the processes of several machines.
 
-    `clock`: those with the same one have the same time.
-    `token`: differs from that of a process of the same `pid` elsewhere.
+    `clock`: identifier of the machine's clock. Times of processes with the
+        same clock can be compared.
+    `token`: random text, which distinguishes processes with the same `pid` in
+        different containers.
     """
 
     clock: str
@@ -258,14 +265,14 @@ class Process(NamedTuple):
 
 
 class StageSpans(NamedTuple):
-    """The spans of a stage in one thread.
+    """Start and end of each item that a stage made in one thread.
 
     `path`: the stage's place; see :class:`StageMeasurements`.
-    `name`: of the stage; of what the consumer did.
-    `kind`: ``'wait'`` and ``'step'`` are the consumer's.
-    `thread`: native identifier.
-    `thread_name`: empty where the thread has ended.
-    `num_left_out`: number of further spans.
+    `name`: name of the stage, or of the consumer's activity.
+    `kind`: ``'stage'`` for a stage; ``'wait'`` or ``'step'`` for the consumer.
+    `thread`: native identifier of the thread.
+    `thread_name`: name of the thread; empty if it has ended.
+    `num_left_out`: number of further spans, which were not kept.
     """
 
     path: Path
@@ -279,7 +286,7 @@ class StageSpans(NamedTuple):
 
 
 def this_process() -> Process:
-    """Return which process this is."""
+    """Return the identity of this process."""
     return _process(os.getpid())
 
 
@@ -306,8 +313,8 @@ def measure(stream: Any) -> Measurements:
 
 
 def measure_and_compare(stream: Any) -> Measurements:
-    """Return the measurements of a pipeline, with those since the last
-    call."""
+    """Return the measurements of a pipeline, with the measurements since the
+    last call as `interval`."""
     stage = stage_of(stream)
     with stage.measuring:
         found, last = measure(stream), stage.measured
@@ -329,9 +336,9 @@ def measure_stages(stream: Any) -> list[StageMeasurements]:
 
 
 def take_spans(stream: Any) -> list[StageSpans]:
-    """Return the spans in which the stages made items since the last call.
+    """Return the spans of the items that the stages made since the last call.
 
-    Nothing while not every item is timed.
+    There are spans only while every item is timed.
     """
     found: list[StageSpans] = []
     for number, (_, one) in enumerate(stages_here(stream)):
@@ -357,7 +364,7 @@ def _thread_names() -> dict[int | None, str]:
 
 
 def stage_paths(stream: Any) -> dict[StageMeter, Path]:
-    """Return the paths of the stages that have meters in this process."""
+    """Return the path of each stage in this process, by the stage's meter."""
     return {stage_of(one).meter: (number,) for number, (_, one)
             in enumerate(stages_here(stream))}
 
@@ -379,16 +386,16 @@ def stages_here(stream: Any) -> list[tuple[int, Any]]:
 
 
 def remote_stage(stream: object) -> Any:
-    """Return the stage of a stream whose epochs are made in other processes
-    or threads (RemoteStage), None for another."""
+    """Return the stage of a stream whose epochs other processes or threads
+    make (RemoteStage); None for another stream."""
     stage = stage_of(stream)
     return stage if stage.is_remote else None
 
 
 def _measure_stage(stream: Any, number: int, depth: int, outermost: StageMeter,
                    ) -> Iterator[StageMeasurements]:
-    """Yield the measurements of a stage, then of the stages that run for
-    it."""
+    """Yield the measurements of a stage, then of the stages that run for it in
+    other processes."""
     meter = stage_of(stream).meter
     stall, stalls_below = outermost.stalls_by(meter)
     here = StageMeasurements(
@@ -418,15 +425,16 @@ def _measure_stage(stream: Any, number: int, depth: int, outermost: StageMeter,
 
 
 def keep_sums(meter: StageMeter) -> None:
-    """Keep only the sums of the reports of workers that are gone."""
+    """Replace the reports of workers that have ended by their sums."""
     reports = list(meter.reports.values())
     meter.reports = {None: sum_of(reports)} if reports else {}
 
 
 def time_all(stream: Any, *, is_exact: bool) -> None:
-    """Time each item of a pipeline, or only those that take long.
+    """Measure the time of each item of a pipeline or, unless `is_exact`, of
+    one of 64 fast items.
 
-    Of what runs elsewhere, from the next epoch on.
+    Stages in other processes change from the next epoch on.
     """
     for _, one in stages_here(stream):
         stage_of(one).meter.is_exact = is_exact

@@ -1,4 +1,4 @@
-"""A profile: items of a pipeline are read, all timed."""
+"""Profile a pipeline: read some items, and time each of them."""
 from __future__ import annotations
 
 import copy
@@ -33,25 +33,25 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
     Parameters
     ----------
     stream : AbstractDataStream
-        The outermost stage. What a
-        :class:`~fuel.transformers.MultiProcessing`, or
-        :class:`~fuel.interop.ray.RayWorkers`, runs is measured in its
-        workers; what a :class:`~fuel.streams.ServerDataStream` reads, in the
-        server, for all its clients.
+        The outermost stage. Stages that a
+        :class:`~fuel.transformers.MultiProcessing`, or a
+        :class:`~fuel.interop.ray.RayWorkers`, runs are measured in its
+        workers. Stages that a :class:`~fuel.streams.ServerDataStream` reads
+        are measured in the server, for all its clients.
     batches : int, optional
-        Number of batches, or examples, to measure; as many epochs are begun
-        as it takes. Defaults to 100.
+        Number of batches, or examples, to measure, in as many epochs as they
+        need. Defaults to 100.
     warm_up : int, optional
-        How many come before that are not measured: the first ones wait for
-        files and processes. Defaults to 2.
+        Number of batches to read before the measurement: the first ones wait
+        for files and processes. Defaults to 2.
     step : callable, optional
-        Called with each batch, in the place of training. With it, waiting
-        is what training would wait. Defaults to None: nothing is done with
-        the batches.
+        Called with each batch, as a training step. With it, the profile shows
+        how long training waits for data. Defaults to None: the batches are
+        only read.
     headroom : bool, optional
-        Whether to call `step` as often again, with copies of one batch that
-        is there, and so to find how fast training could be if data cost
-        nothing. Defaults to False.
+        Whether to call `step` as often again, with copies of one loaded batch.
+        This measures the speed of training if data cost no time. Defaults to
+        False.
 
     Returns
     -------
@@ -61,22 +61,22 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
     Raises
     ------
     ValueError
-        If `headroom` is asked for without a `step`.
+        If `headroom` is True and there is no `step`.
     TypeError
-        If a batch cannot be copied, and `headroom` is asked for.
+        If `headroom` is True and a batch cannot be copied.
 
     Notes
     -----
-    The stream's state is restored, if no epoch was running and it has a
-    state. Conversions that the data set does while it reads are measured
-    there. Stages in other processes are measured from the start of the
-    profile, with their prefetched batches.
+    The stream's state is restored if no epoch was running and the stream has a
+    state. If the data set converts data while it reads them, the time counts
+    as the data set's. Stages in other processes are measured from the start of
+    the profile, with their prefetched batches.
 
-    A step that changes its batch gets a new copy each time, which is made
-    while the clock stands. A step that returns before its work is done, as
-    those of PyTorch and JAX on a GPU do, must wait for its result at its
-    end: ``torch.cuda.synchronize()``, ``jax.block_until_ready(...)``.
-    Otherwise the clock sees how long it takes to ask for the work.
+    With `headroom`, each call of `step` gets a new copy, so it may change the
+    batch; the copying is not timed. A step on a GPU, with PyTorch or JAX,
+    returns before its work is done. It must wait for its result at its end:
+    ``torch.cuda.synchronize()``, ``jax.block_until_ready(...)``. Otherwise
+    only the time to start the work is measured.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
 
 
 class _Ready(NamedTuple):
-    """A batch, and how many examples it has."""
+    """A loaded batch, and the number of its examples."""
 
     item: Any
     examples: int
@@ -143,7 +143,7 @@ class _Ready(NamedTuple):
 def _measure_headroom(now: Profile, ready: _Ready,
                       step: Callable[[Any], object],
                       warm_up: int) -> Headroom:
-    """Return the rate of training when each batch is ready."""
+    """Return the speed of training with copies of one loaded batch."""
     seconds = 0.
     for number in range(-warm_up, now.batches):
         try:
@@ -181,10 +181,11 @@ def _state_of(stream: Any) -> Any:
 
 
 class _Reading:
-    """Reads a pipeline whose items are all timed.
+    """Reads items of a pipeline, and times each of them.
 
-    Stages elsewhere are measured from its beginning, with what they make
-    ahead, those of this process since `restart`.
+    Stages in other processes are measured from its creation, with the batches
+    that they prefetch. Stages in this process are measured from the call of
+    `restart`.
     """
 
     def __init__(self, stream: Any) -> None:
@@ -207,7 +208,7 @@ class _Reading:
              ) -> tuple[int, float]:
         """Read some items, in as many epochs as it takes.
 
-        Returns: How many, and the seconds of the steps.
+        Returns: the number of items, and the seconds of the steps.
         """
         done, in_steps, fruitless = 0, 0, 0
         while done < count and fruitless < 2:
@@ -248,10 +249,11 @@ class _Reading:
         return [waits, steps, *take_spans(self._stream)]
 
     def ready_item(self, usual: float) -> _Ready:
-        """Return an item that has as many examples as others have.
+        """Read items, and return one with at least the usual number of
+        examples.
 
-        `usual`: how many they have on average; the last of an epoch may have
-            fewer.
+        `usual`: average number of examples of an item. The last item of an
+            epoch may have fewer.
         """
         meter, best = stage_of(self._stream).meter, _Ready(None, -1)
         for _ in range(_MOST_TRIED):
@@ -265,7 +267,7 @@ class _Reading:
         return best
 
     def num_skipped(self) -> int:
-        """Return the number of examples that were left out of all epochs."""
+        """Return the number of examples that all epochs together left out."""
         return self._skipped + (0 if self._iterator is None else stage_of(
             self._stream).skipped.count)
 
@@ -282,7 +284,8 @@ class _Reading:
                 for stage in measure_stages(self._stream)]
 
     def stop(self) -> None:
-        """Time no more than before, and leave the epoch."""
+        """Stop timing each item, leave the epoch, and end the workers that the
+        profile started."""
         self._iterator = None
         time_all(self._stream, is_exact=False)
         for one in self._idle:

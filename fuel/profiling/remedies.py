@@ -1,4 +1,4 @@
-"""The usual remedies where one stage takes most of the time."""
+"""The usual remedy for each kind of stage that takes most of the time."""
 from __future__ import annotations
 
 from fuel.describe.pipeline import try_method
@@ -36,9 +36,9 @@ _GENERAL = f'use {WORKERS}'
 
 
 def remedy(stream: object) -> str:
-    """Return the usual remedy if a stage takes the most time.
+    """Return the usual remedy for a stage that takes most of the time.
 
-    Threads and workers compute on other cores, if there are any.
+    It names threads and workers only if there are several cores.
     """
     usual = _usual_remedy(stream)
     if cores() > 1:

@@ -36,23 +36,23 @@ class StageProfile:
     name : str
         Class of the stage.
     depth : int
-        Number of stages above it.
+        Number of stages that read it, directly or indirectly.
     runs_in : str
         ``'this process'``, ``'2 workers'``, ``'server host:port'``.
     seconds : float
-        Its own time, without that of the stages that it reads; summed over
-        the workers. For what comes from other processes, the time that was
-        spent in taking batches.
+        Its own time, without the stages that it reads; summed over the
+        workers. For a stage that reads batches of other processes, the time of
+        receiving them.
     waiting : float
         Part of `seconds` that was spent waiting for another process.
     share : float
-        Part of the time of all stages in the same place, from 0 to 1; in
-        this process the training step counts, too.
+        Fraction of the time of all stages in the same place, from 0 to 1. In
+        this process, that time includes the training step.
     items : int
         Batches or examples.
     examples : int
     written : int
-        Bytes of the arrays that the stage made; it passed the others on.
+        Bytes of the arrays that the stage made. It passed the other arrays on.
     processes : int
         Number of workers that share the work.
     remedy : str
@@ -79,18 +79,18 @@ class StageProfile:
 
 @dataclass(frozen=True)
 class Headroom:
-    """Speed of training if loading took no time, and the present speed.
+    """Speed of training if data cost no time, and the present speed.
 
     Attributes
     ----------
     steps_per_second, examples_per_second : float
-        With a batch that is ready when a step begins.
+        Speed if each batch is loaded before its step begins.
     steps_per_second_now, examples_per_second_now : float
-        With the pipeline.
+        Speed with the pipeline.
     factor : float
-        Ratio of these speeds: 1.0 where faster loading gains nothing.
-        Measurements differ by some percent each time, so it may be a little
-        below.
+        Ratio of the first speed to the second: 1.0 if faster loading gains
+        nothing. Measurements vary by some percent, so it may be slightly below
+        1.
     """
 
     steps_per_second: float
@@ -113,18 +113,18 @@ class Profile:
     Attributes
     ----------
     stages : list of StageProfile
-        The outermost first.
+        The outermost stage first.
     seconds : float
-        From the first batch to the last, with `step_seconds`.
+        Seconds from the first batch to the last, including `step_seconds`.
     step_seconds : float
         Part of `seconds` that the training step took.
     batches, examples : int
     bottleneck : str
-        The slowest stage and the usual remedy, in a sentence.
+        A sentence about the slowest stage and the usual remedy.
     skipped : int
         Number of examples that were skipped, since making them failed.
     headroom : Headroom or None
-        Speed of training if loading took no time; None unless requested.
+        Speed of training if data cost no time; None unless requested.
     spans : list
         Start and end of each item in each stage, which :meth:`trace`
         writes. :meth:`as_dict` leaves them out.
@@ -228,13 +228,14 @@ class Profile:
         Parameters
         ----------
         path : str
-            Ends in ``.svg`` for the picture, in ``.txt`` for the text that
-            `print` shows, in ``.json`` for what :meth:`as_dict` returns.
+            A path with the extension ``.svg`` for the picture, ``.txt`` for
+            the text that `print` shows, or ``.json`` for the data of
+            :meth:`as_dict`.
 
         Raises
         ------
         ValueError
-            If it ends otherwise.
+            If it has another extension.
         """
         name = os.fspath(path)
         ending = os.path.splitext(name)[1].lower()
@@ -248,18 +249,19 @@ class Profile:
         write_text(name, forms[ending]())
 
     def trace(self, path: str | os.PathLike[str]) -> None:
-        """Write when each stage made which item, in which thread.
+        """Write a trace: when, and in which thread, each stage made each item.
 
-        Perfetto (https://ui.perfetto.dev) and chrome://tracing open it: a
-        row for each thread of each process, with spans named by the stage.
-        The first 200,000 spans are kept. What runs in a server, or on another
-        machine, whose clock is another, is left out; the consumer's waits for
-        it are there.
+        Perfetto (https://ui.perfetto.dev) and chrome://tracing open the file.
+        They show a row for each thread of each process, with a span for each
+        item, named after its stage. The first 200,000 spans are kept. Stages
+        in a server, or on a machine with another clock, are left out; the time
+        that the consumer waits for them is shown.
 
         Parameters
         ----------
         path : str
-            Of the file, in the trace event format of Chrome (JSON).
+            Path of the file, which has the trace event format of Chrome
+            (JSON).
 
         Raises
         ------
@@ -311,7 +313,7 @@ def _rectangle(left: float, top: int, width: float, colour: str) -> str:
 def as_trace(noted: Sequence[StageSpans]) -> dict[str, Any]:
     """Return spans as a trace, ready for JSON.
 
-    `noted`: those of the consumer first.
+    `noted`: spans, the consumer's first.
     """
     here = noted[0].process
     known = [each for each in noted if each.process.clock == here.clock]
@@ -339,7 +341,7 @@ def as_trace(noted: Sequence[StageSpans]) -> dict[str, Any]:
 
 
 def _pids(noted: Sequence[StageSpans]) -> dict[Process, int]:
-    """Return the number of each process, the consumer's first."""
+    """Return a distinct number for each process, the consumer's first."""
     pids: dict[Process, int] = {}
     for each in noted:
         if each.process not in pids:
@@ -352,8 +354,8 @@ def _pids(noted: Sequence[StageSpans]) -> dict[Process, int]:
 
 def _rows(noted: Sequence[StageSpans],
           pids: dict[Process, int]) -> Iterator[dict[str, Any]]:
-    """Yield the names of processes and threads, and in which order they
-    are shown."""
+    """Yield events that set the names and the order of processes and
+    threads."""
     names = {each.path: each.name for each in noted}
     counts: dict[Path, int] = {}
     for place, (process, pid) in enumerate(pids.items()):
