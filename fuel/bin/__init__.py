@@ -1,1 +1,2 @@
-"""The commands: each module has ``main(args=None)``, the exit status."""
+"""The commands. The function ``main(args=None)`` of each module returns its
+exit status."""

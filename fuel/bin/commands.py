@@ -1,4 +1,4 @@
-"""Parser and exit statuses of all commands.
+"""The parser and the exit statuses of all commands.
 
 The parser adds a version, examples and suggestions for typos. A command prints
 one line if it is interrupted or if a setting is invalid, and nothing if its
@@ -30,7 +30,7 @@ USAGE = 2
 
 
 def positive_number(text: str) -> int:
-    """Return a number of an argument, from 1 on."""
+    """Return a positive integer from the text of an argument."""
     if not (text.isdecimal() and int(text)):
         raise argparse.ArgumentTypeError(
             f'expected a positive number, from 1 on, got {text!r}')
@@ -40,7 +40,7 @@ def positive_number(text: str) -> int:
 class CommandParser(argparse.ArgumentParser):
     """Parses the arguments of a command, or of one of its data sets.
 
-    `examples`: command lines at the end of the help.
+    `examples`: command lines, which the help shows at its end.
     """
 
     def __init__(self, *args: Any, examples: Sequence[str] = (),
@@ -54,12 +54,12 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(*args, **kwargs)
 
     def add_version(self) -> None:
-        """Add ``--version``."""
+        """Add the option ``--version``."""
         self.add_argument('--version', action='version',
                           version=f'Fuel {version}')
 
     def options(self) -> list[str]:
-        """Return the long names of the options."""
+        """Return the options' names that begin with ``--``."""
         return [name for action in self._actions
                 for name in action.option_strings if name.startswith('--')]
 
@@ -73,7 +73,8 @@ class CommandParser(argparse.ArgumentParser):
             self, args: Sequence[str] | None = None,
             namespace: argparse.Namespace | None = None,
             ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse arguments; one that is not known is this parser's error."""
+        """Parse arguments; report an unknown one as an error of this
+        parser."""
         parsed, rest = super().parse_known_args(
             self._without_dashes(sys.argv[1:] if args is None else args),
             namespace)
@@ -87,8 +88,9 @@ class CommandParser(argparse.ArgumentParser):
         return parsed, rest
 
     def _without_dashes(self, args: Sequence[str]) -> list[str]:
-        """Return arguments with a placeholder for each ``--`` that is an
-        option's text: argparse takes it for the end of the options."""
+        """Return arguments with a placeholder for each ``--`` that is the
+        value of an option, since argparse takes it for the end of the
+        options."""
         takers = {name for parser in (self, *self.subparsers().values())
                   for action in parser._actions
                   if action.nargs is None and action.type is None
@@ -105,7 +107,8 @@ class CommandParser(argparse.ArgumentParser):
         return found
 
     def error(self, message: str) -> NoReturn:
-        """Print usage and message, with the name that was meant."""
+        """Print the usage and an error, with the nearest known name, and
+        exit."""
         super().error(message + self._suggestion(message))
 
     def _suggestion(self, message: str) -> str:
@@ -120,8 +123,8 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def pipe_friendly(program: str) -> Callable[[F], F]:
-    """Make a command end silently if its output is a pipe that was closed,
-    and with one line if it is interrupted or a setting is invalid."""
+    """Decorate a command: it ends silently if its output is a closed pipe, and
+    with one line if it is interrupted or a setting is invalid."""
     def decorate(main: F) -> F:
         @functools.wraps(main)
         def quiet(*args: object, **kwargs: object) -> object:

@@ -26,8 +26,8 @@ Shapes: TypeAlias = NDArray[numpy.int64]
 
 @names_file
 def describe_file(h5file: h5py.File) -> dict[str, Any]:
-    """Describe a file: JSON-ready 'file', 'size' in bytes, 'command',
-    'versions', 'inputs', 'splits' and 'sources'."""
+    """Return a description of a file, ready for JSON: a dict of 'file', 'size'
+    in bytes, 'command', 'versions', 'inputs', 'splits' and 'sources'."""
     attribute = partial(read_text, h5file)
     rows = split_rows(h5file)
     return {
@@ -44,7 +44,8 @@ def describe_file(h5file: h5py.File) -> dict[str, Any]:
 
 
 def _inputs(written: str | None) -> dict[str, dict[str, Any]]:
-    """Return the size and digest of each input file, by name."""
+    """Return the size and the digest of each input file, by the file's
+    name."""
     found = json.loads(written or '{}')
     if not isinstance(found, dict) or not all(
             isinstance(raw, dict) and isinstance(raw.get('size'), int)
@@ -56,8 +57,8 @@ def _inputs(written: str | None) -> dict[str, dict[str, Any]]:
 
 
 def split_rows(h5file: h5py.File) -> dict[str, dict[str, Part]]:
-    """Return the available rows of the split attribute by split and
-    source, in its order."""
+    """Return the available rows in the attribute 'split', by split and source,
+    in the order of the attribute."""
     found: dict[str, dict[str, Part]] = {}
     for part in read_parts(h5file) if 'split' in h5file.attrs else ():
         parts = found.setdefault(part.split, {})
@@ -67,8 +68,8 @@ def split_rows(h5file: h5py.File) -> dict[str, dict[str, Part]]:
 
 
 def source_names(h5file: h5py.File) -> list[str]:
-    """Return the names of the sources, or of all data sets in the root if
-    the file has no splits."""
+    """Return the names of the sources; without splits, the names of all arrays
+    in the root."""
     names = {source for parts in split_rows(h5file).values()
              for source in parts}
     if not names:
@@ -92,7 +93,8 @@ def _split(h5file: h5py.File, parts: Mapping[str, Part]) -> dict[str, Any]:
 
 
 def is_ragged(dataset: h5py.Dataset) -> bool:
-    """Return whether examples are numbers of varying length."""
+    """Return whether each example is a sequence of numbers of its own
+    length."""
     kind = h5py.check_vlen_dtype(dataset.dtype)
     return kind is not None and not isinstance(kind, type)
 
@@ -113,14 +115,15 @@ def _source(dataset: h5py.Dataset) -> dict[str, Any]:
 
 
 def _shapes(dataset: h5py.Dataset) -> Shapes | None:
-    """Return the shape of each example, where they are stored because
-    examples differ in shape."""
+    """Return the shape of each example if examples differ in shape and the
+    file has their shapes; otherwise None."""
     stored = scale(dataset, 'shapes') if is_ragged(dataset) else None
     return None if stored is None else stored[...].astype('int64')
 
 
 def _extremes(shapes: Shapes | None) -> dict[str, list[int]] | None:
-    """Return the least and the greatest length of each axis of examples."""
+    """Return the least and the greatest length of each axis of the
+    examples."""
     if shapes is None or not len(shapes):
         return None
     return {'least': shapes.min(axis=0).tolist(),
@@ -128,7 +131,7 @@ def _extremes(shapes: Shapes | None) -> dict[str, list[int]] | None:
 
 
 def _names(dataset: h5py.Dataset) -> dict[str, list[str]]:
-    """Return the names of classes and columns that converters wrote."""
+    """Return the names of classes and of columns that a converter wrote."""
     found = {}
     for kind in NAMES:
         names = json.loads(read_text(dataset, kind) or 'null')
@@ -138,7 +141,8 @@ def _names(dataset: h5py.Dataset) -> dict[str, list[str]]:
 
 
 def storage_facts(dataset: h5py.Dataset) -> dict[str, Any]:
-    """Describe how an array is stored: chunks, filters and sizes."""
+    """Return a description of an array's storage: chunks, filters and
+    sizes."""
     found = storage.describe(dataset)
     return {'kind': found.storage,
             'chunks': list(found.chunk_shape) if found.chunk_shape else None,
@@ -147,8 +151,8 @@ def storage_facts(dataset: h5py.Dataset) -> dict[str, Any]:
 
 
 def _size(dataset: h5py.Dataset, shapes: Shapes | None) -> int:
-    """Return the bytes on disk; of examples of several lengths, those of the
-    references and of their targets."""
+    """Return the bytes of an array on disk; for examples of their own lengths,
+    the bytes of the references and of the examples."""
     size = int(dataset.id.get_storage_size())
     if is_ragged(dataset):
         item = h5py.check_vlen_dtype(dataset.dtype).itemsize

@@ -1,5 +1,5 @@
-"""The tables of ``fuel-info`` about epochs: what those of a remote file cost,
-and how random the order is that a window of blocks gives."""
+"""The tables of ``fuel-info`` about epochs: their cost for a remote file, and
+the randomness of the order for each window of blocks."""
 from __future__ import annotations
 
 import argparse
@@ -20,7 +20,7 @@ BATCH = 1024
 
 
 def options_argument(text: str) -> StorageOptions:
-    """Return options that were given as JSON."""
+    """Return options from the text of an argument in JSON."""
     try:
         options = json.loads(text)
     except ValueError:
@@ -34,8 +34,8 @@ def options_argument(text: str) -> StorageOptions:
 def epoch_costs(path: str, storage_options: StorageOptions | None,
                 facts: Mapping[str, Any], batch_size: int, window: int,
                 ) -> dict[str, dict[str, Any]]:
-    """Compute the cost of an epoch of each split and scheme, with a cache of
-    everything and with one of the memory's budget."""
+    """Return the cost of an epoch of each split and scheme, with a cache of
+    unlimited size and with one of `remote_memory_bytes`."""
     if not is_url(path):
         raise ValueError(
             f'{path!r} is a local file, whose epochs cost no requests: '
@@ -64,7 +64,7 @@ def epoch_costs(path: str, storage_options: StorageOptions | None,
 
 
 def cost_rows(costs: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Return the lines of a table of costs."""
+    """Return the rows of a table of costs."""
     rows: list[tuple[str, ...]] = []
     for split, schemes in costs.items():
         for name, cost in schemes.items():
@@ -82,12 +82,14 @@ def measure_shuffles(path: str, split: str, labels_source: str,
                      block_size: int | None,
                      storage_options: dict[str, Any] | None = None,
                      ) -> list[dict[str, Any]]:
-    """Measure the shuffles by blocks of a split, by the labels in a source.
+    """Measure how random the order of a split's labels is when it is shuffled
+    by blocks.
 
-    `block_size`: examples in a block; None for the chunks of the file.
-    Returns: for each window, ready for JSON, 'window' and 'examples' (how many
-        blocks and examples it has), 'distance' and 'autocorrelation'. The
-        last is of all blocks: a full shuffle.
+    `block_size`: number of examples in a block; None for the chunks of the
+        file.
+    Returns: for each window, a dict ready for JSON of 'window' and 'examples'
+        (numbers of its blocks and of its examples), 'distance' and
+        'autocorrelation'. The last window has all blocks: a full shuffle.
     """
     labels, = H5PYDataset(path, (split,), sources=(labels_source,),
                           load_in_memory=True,
@@ -120,8 +122,8 @@ def _measure(scheme: BlockShuffledScheme, labels: Any) -> dict[str, Any]:
 
 
 def shuffle_rows(measured: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Return the measurements of shuffles as rows of a table, a header
-    first."""
+    """Return the measurements of shuffles as the rows of a table, with a
+    header."""
     lags = list(measured[0]['autocorrelation'])
     return [
         ('window', 'examples', 'distance',

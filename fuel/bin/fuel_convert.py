@@ -89,14 +89,14 @@ def _with_extension(name: str) -> str:
 
 
 def _data_folder() -> str:
-    """Return the first folder of the data path, made if it is missing."""
+    """Return the first folder of the data path; make it if it is missing."""
     folder = config.data_path[0]
     os.makedirs(folder, exist_ok=True)
     return str(folder)
 
 
 def _is_in_data_path(folder: str) -> bool:
-    """Return whether data sets look for files in a folder."""
+    """Return whether a folder is in the data path."""
     try:
         places = config.data_path
     except ConfigurationError:
@@ -107,10 +107,10 @@ def _is_in_data_path(folder: str) -> bool:
 
 
 def _report(paths: Iterable[str], is_own: bool) -> None:
-    """Print the written files on the error stream, and whether data sets find
-    them: the command has no output, for scripts.
+    """Print the written files, and whether data sets find them, on standard
+    error. Standard output stays empty, for scripts.
 
-    `is_own`: whether it is data of the user's own, which no class looks for.
+    `is_own`: whether the data are the user's own, for which there is no class.
     """
     paths = [shown(path) for path in paths]
     if not paths:
@@ -206,8 +206,8 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def count_classes(path: str) -> str:
-    """Return a line about the classes of a user's own file; an empty one if it
-    has none, or their names are not known."""
+    """Return a text about the classes of a user's own file; empty if the file
+    has no classes, or not their names."""
     try:
         with H5PYFile(path, 'r') as h5file:
             targets = h5file['targets']
@@ -225,13 +225,13 @@ def count_classes(path: str) -> str:
 
 
 def _shown(name: str) -> str:
-    """Return a name that a terminal takes for nothing else."""
+    """Return a name without characters that would control a terminal."""
     return f'{name if name.isprintable() else ascii(name):.80}'
 
 
 def differences(dataset: str, path: str) -> str:
-    """Return a line about the raw files of a converted file that differ from
-    the registry, an empty one if none is known to."""
+    """Return a text about the raw files of a converted file whose size or
+    digest is not the registered one; empty if there are none."""
     if dataset not in dataset_names():
         return ''
     try:

@@ -53,7 +53,8 @@ def _takes_options(function: Callable[..., object]) -> bool:
 
 
 def _option_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that a data set's own parser may have taken."""
+    """Add the common options, except those that a data set's parser has
+    already."""
     for flags, settings in (
             (['--check'], {
                 'action': 'store_true', 'dest': 'check',
@@ -98,7 +99,7 @@ def make_parser(datasets: Mapping[str, Filler]) -> CommandParser:
 
 
 def _options(arguments: dict[str, Any], checker: '_Checker') -> Options:
-    """Move the fields of `Options` out of the arguments."""
+    """Remove the fields of `Options` from the arguments, and return them."""
     timeout = arguments.pop('timeout', Options.read_timeout)
     return Options(
         check=checker if arguments.pop('check', False) else None,
@@ -111,13 +112,13 @@ def _options(arguments: dict[str, Any], checker: '_Checker') -> Options:
 
 
 class _Checker:
-    """Prints for each file whether it exists and is correct."""
+    """Prints, for each file, whether it exists and is correct."""
 
     def __init__(self) -> None:
         self.status = 0
 
     def __call__(self, path: str, known: RawFile) -> None:
-        """Print the verdict on one file."""
+        """Print whether one file exists and is correct."""
         if not os.path.isfile(path):
             verdict, self.status = 'missing', 1
         elif problem := known.problem(path):
@@ -131,7 +132,7 @@ class _Checker:
 
 def _check_directory(parser: argparse.ArgumentParser,
                      arguments: dict[str, Any]) -> None:
-    """Make the folder for the files before anything else is done."""
+    """Make the folder for the files; report an error if that fails."""
     if arguments['clear'] or arguments.get('check'):
         return
     directory = arguments['directory']

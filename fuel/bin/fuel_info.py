@@ -103,8 +103,8 @@ def _sources(sources: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _axes(source: Mapping[str, Any]) -> str:
-    """Return the labels of the axes; with the least and the greatest length
-    of each where examples differ in shape."""
+    """Return the labels of the axes as text. If examples differ in shape, each
+    label has the least and the greatest length of its axis."""
     labels = [label or '?' for label in source['axes'] or ()]
     extremes = source['shapes of examples']
     if extremes is None:
@@ -138,13 +138,14 @@ def _inputs(inputs: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _counts(raw: Mapping[str, Any]) -> str:
-    """Return the numbers of converted and of left out files, as text."""
+    """Return a text about the numbers of converted files and of left-out
+    files."""
     left_out = f', {raw["left_out"]} left out' if 'left_out' in raw else ''
     return f' ({raw["files"]} files{left_out})' if 'files' in raw else ''
 
 
 def _shuffles(measured: list[dict[str, Any]] | None) -> Iterable[str]:
-    """Return the table of windows and the meaning of its numbers."""
+    """Return the table of windows, and an explanation of its numbers."""
     if not measured:
         return []
     return [*_table('Shuffled by blocks', shuffle_rows(measured)),
@@ -162,7 +163,8 @@ def _no_splits(facts: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _layout_text(facts: Mapping[str, Any]) -> Iterable[str]:
-    """Yield lines about the layout in which fuel.load opens a foreign file."""
+    """Yield lines about the layout in which fuel.load opens a file of another
+    program."""
     layout = facts['layout']
     if 'problem' in layout:
         yield f'Layout\n\n    not recognised: {layout["problem"]}\n'
@@ -183,7 +185,8 @@ def _layout_text(facts: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _kinds(sources: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Return the sources of a layout, and how they are stored."""
+    """Return the type, the shape and the storage of each source of a
+    layout."""
     return [
         (name, ('sparse ' if source['sparse'] else '') + source['type'],
          '' if source['type'] == 'text' and not source['shape']
@@ -262,7 +265,8 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _facts(parser: argparse.ArgumentParser, arguments: argparse.Namespace,
            filename: str) -> dict[str, Any]:
-    """Return the facts about one file; draw its examples if requested."""
+    """Return the facts about one file; save a picture of its examples if
+    requested."""
     options, picture = arguments.storage_options, arguments.preview
     try:
         if not is_hdf5_file(filename):
@@ -293,11 +297,10 @@ def _facts(parser: argparse.ArgumentParser, arguments: argparse.Namespace,
 def _layout_facts(filename: str, options: StorageOptions | None,
                   root: Mapping[str, Any],
                   picture: str | None) -> dict[str, Any]:
-    """Return the facts about an HDF5 file without splits, as fuel.load opens
-    it; draw its examples if requested, those of arrays of the root by their
-    classes.
+    """Return the facts about the layout of an HDF5 file without splits; save a
+    picture of its examples if requested.
 
-    `root`: the arrays in the root.
+    `root`: descriptions of the arrays in the root, by name.
     """
     with ExitStack() as stack:
         try:
@@ -319,14 +322,15 @@ def _layout_facts(filename: str, options: StorageOptions | None,
 
 
 def _is_of_root(layout: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
-    """Return whether the sources of a layout are just the arrays in the
+    """Return whether the sources of a layout are exactly the arrays in the
     root."""
     return bool(layout['name'] == PLAIN
                 and layout['sources'].keys() == root.keys())
 
 
 def _settings(as_json: bool) -> str:
-    """Return each setting with its value and where that comes from."""
+    """Return a text with the value of each setting and the origin of the
+    value."""
     found = {name: {'value': _value(name), 'origin': config.origin(name)}
              for name in sorted(config.config)}
     if as_json:
@@ -337,8 +341,8 @@ def _settings(as_json: bool) -> str:
 
 
 def _value(name: str) -> object:
-    """Return the value of a setting, None if it has none, as where its
-    default is in a home directory that is not known."""
+    """Return the value of a setting; None if it has no value, or if its
+    default is in the home directory and that is unknown."""
     try:
         return getattr(config, name)
     except ConfigurationError:

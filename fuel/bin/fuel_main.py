@@ -1,5 +1,5 @@
 """The command ``fuel``, whose subcommands are the other commands, and the
-scripts that complete all of them in a shell."""
+scripts by which a shell completes them."""
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
@@ -159,7 +159,8 @@ def completion_script(shell: str, commands: Sequence[str]) -> str:
 
 
 def _in_bash(parsers: Mapping[str, CommandParser]) -> Iterable[str]:
-    """Yield a case for all data sets of a command with the same options."""
+    """Yield a ``case`` pattern for each group of data sets with the same
+    options."""
     for program, parser in parsers.items():
         same: dict[str, list[str]] = {}
         for name, subparser in parser.subparsers().items():
@@ -173,7 +174,8 @@ def _in_bash(parsers: Mapping[str, CommandParser]) -> Iterable[str]:
 
 
 def _in_fish(parsers: Mapping[str, CommandParser]) -> Iterable[str]:
-    """Yield a line for each option, with the commands that have it."""
+    """Yield the lines that complete each option, for the commands that have
+    it."""
     for program, parser in parsers.items():
         names: dict[str, list[str]] = {}
         for name, subparser in parser.subparsers().items():

@@ -197,7 +197,8 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _keeps_journal(options: argparse.Namespace) -> bool:
-    """Return whether a restarted server at the port could continue."""
+    """Return whether the server keeps a journal, from which it can resume
+    after a restart."""
     from fuel import config
     from fuel.server.journal import default_path
     if options.journal is not None or not options.port:
@@ -208,7 +209,7 @@ def _keeps_journal(options: argparse.Namespace) -> bool:
 
 def _serve(parser: argparse.ArgumentParser,
            options: argparse.Namespace) -> int:
-    """Serve the user's stream in this process."""
+    """Serve the user's stream in this process, and return the exit status."""
     from zmq import ZMQError
 
     from fuel.server.start import end_with_supervisor, start_server

@@ -1,4 +1,4 @@
-"""Describe data sets in files that are not in Fuel's own format."""
+"""Describe the data sets in files of other formats than Fuel's own."""
 from __future__ import annotations
 
 import os
@@ -30,8 +30,9 @@ from fuel.remote.urls import StorageOptions, is_url
 
 
 def is_hdf5_file(name: str) -> bool:
-    """Return whether a name is that of one HDF5 file or of a missing file; a
-    URL is taken for one, but no folder, pattern or other format."""
+    """Return whether a name is that of one HDF5 file. A URL, or the name of a
+    missing file, counts as one; a folder, a pattern or a file of another
+    format does not."""
     if os.path.exists(name):
         return not os.path.isdir(name) and format_of(name) == 'hdf5'
     return is_url(name) or MAGIC.search(name) is None
@@ -40,10 +41,10 @@ def is_hdf5_file(name: str) -> bool:
 @contextmanager
 def open_described(files: str, storage_options: StorageOptions | None,
                    ) -> Iterator[tuple[Dataset, dict[str, Any]]]:
-    """Open the data set that a file of any format, or a folder, holds, until
+    """Open the data set in a file of any format, or in a folder; close it at
     the end of the block.
 
-    Yields: the data set, and what is known of it: JSON-ready 'name', 'call',
+    Yields: the data set, and a dict ready for JSON of 'name', 'call',
         'examples', 'runs', 'splits', 'sources' and 'left out'.
     Raises: OSError or ValueError if it cannot be opened.
     """
@@ -79,8 +80,8 @@ def open_described(files: str, storage_options: StorageOptions | None,
 
 
 def _hdf5_files(files: str) -> tuple[Files, dict[str, Any]] | None:
-    """Return HDF5 files, and the arguments that name their splits; None of
-    another format."""
+    """Return HDF5 files, and the arguments that name their splits; None for
+    files of another format."""
     if not os.path.isdir(files) or is_zarr(files):
         is_hdf5 = is_url(files) or format_of(expand(files)[0]) == 'hdf5'
         return (files, {}) if is_hdf5 else None
@@ -123,14 +124,15 @@ def _split_sizes(dataset: Dataset) -> dict[str, int]:
 
 
 def _order_of(columns: OpenColumns, split: str) -> Order:
-    """Return the rows of a split, none of one that is empty, which cannot be
+    """Return the rows of a split; no rows for an empty split, which cannot be
     opened."""
     rows = rows_of_split(columns.parts, split, columns.splits[split])
     return columns.order_of((split,)) if numpy.size(rows) else slice(0, 0)
 
 
 def _source(known: SourceType) -> dict[str, Any]:
-    """Return type, shape and layout of the examples of a source."""
+    """Return the type and the shape of the examples of a source, ready for
+    JSON."""
     dtype, shape = known.dtype, known.shape
     return {
         'type': 'unknown' if dtype is None else
@@ -140,7 +142,8 @@ def _source(known: SourceType) -> dict[str, Any]:
 
 
 def _stored(file: SeenFile, call: Call) -> dict[str, Any]:
-    """Return the storage of the arrays of the first part, by source."""
+    """Return the storage of each source's array, in the first part of a
+    file."""
     first = ''
     if call.parts is not None:
         # Any part: they are alike.
@@ -150,8 +153,8 @@ def _stored(file: SeenFile, call: Call) -> dict[str, Any]:
 
 
 def _first_group(file: SeenFile, pattern: str) -> str:
-    """Return the path of one group that fits a pattern of parts, '' if the
-    names that are looked at have none."""
+    """Return the path of a group that matches a pattern of parts; '' if none
+    of the names that were read matches."""
     group = ''
     for level in pattern.split('/'):
         names = file.matching(group or '/', level)
@@ -163,7 +166,7 @@ def _first_group(file: SeenFile, pattern: str) -> str:
 
 def _storage(file: SeenFile, first: str,
              column: FileColumn) -> Mapping[str, Any] | None:
-    """Return the storage of the array of a column, None of a single value."""
+    """Return the storage of the array of a column; None for a single value."""
     path = f'{first}{column.paths()[0]}'
     for below in ('', '/data', '/codes'):
         node = file.node(f'{path}{below}')

@@ -1,5 +1,5 @@
-"""The data sets that commands know, and the list of them: how large they are,
-under which terms, and there or not."""
+"""The data sets that commands know, and the list of their sizes, their terms
+of use, and their files on disk."""
 import argparse
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,8 +16,8 @@ HEADER = ('DATASET', 'RAW FILES', 'HERE', 'CONVERTED', 'TERMS')
 
 
 def registered(package: str, kind: str) -> dict[str, Filler]:
-    """Return the data sets that a command knows, by the settings as they are
-    now; `kind` is ``'downloaders'`` or ``'converters'``."""
+    """Return the data sets that a command knows, by the present settings;
+    `kind` is ``'downloaders'`` or ``'converters'``."""
     config.load_yaml()
     setting = f'extra_{kind}'
     try:
@@ -32,8 +32,8 @@ def registered(package: str, kind: str) -> dict[str, Filler]:
 def add_datasets(parser: CommandParser, datasets: Mapping[str, Filler],
                  verb: str,
                  add_arguments: Callable[[CommandParser], None]) -> None:
-    """Add ``--list``, and a subcommand for each data set with the arguments
-    that all have."""
+    """Add the option ``--list``, and a subcommand with the common arguments
+    for each data set."""
     parser.add_argument(
         '--list', action=_List, nargs=0, datasets=tuple(datasets),
         dest=argparse.SUPPRESS, default=argparse.SUPPRESS,
@@ -76,14 +76,14 @@ class _List(argparse.Action):
 
 
 def about(name: str) -> str:
-    """Describe a data set in one line by its known facts."""
+    """Return a description of a data set in one line; empty if unknown."""
     if name in dataset_names():
         return str(dataset_facts(name)['about'])
     return OWN.get(name, '')
 
 
 def _grouped(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the names under titles that say where the data come from."""
+    """Return the names of data sets by the title of their group."""
     groups: dict[str, list[str]] = {
         'Built-in': [], 'From files of your own': [],
         'From other packages': []}
@@ -124,7 +124,7 @@ def _converted(outputs: Iterable[str]) -> str:
 
 
 def human_size(size: float) -> str:
-    """Return a number of bytes as people write it.
+    """Return a number of bytes as text, with a unit.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A picture of an HDF5 file's examples, to see with one's own eyes."""
+"""A picture of the examples in an HDF5 file."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ MOST_BYTES = 1 << 24
 
 @names_file
 def preview_file(h5file: h5py.File) -> Preview:
-    """Return examples of each source, evenly spread over the classes and with
-    their names if the file has classes, else over all; and how often each
-    number is found in all of a column of integers."""
+    """Return a preview: examples of each source, as :func:`choose_rows`
+    chooses them, with the names of their classes; for a column of integers,
+    the whole column, whose numbers are counted."""
     panels = []
     for name in source_names(h5file):
         rows, captions = choose_rows(
@@ -55,8 +55,8 @@ def _examples(dataset: h5py.Dataset, rows: Sequence[int]) -> list[Array]:
 
 
 def _read_integers(dataset: h5py.Dataset) -> Array:
-    """Return a column of integers; an empty one if it is too large, or of
-    another kind."""
+    """Return a column of integers; an empty one if the array is too large, or
+    is not such a column."""
     if (dataset.dtype.kind not in 'bui' or dataset.ndim not in (1, 2)
             or dataset.shape[1:] not in ((), (1,))
             or dataset.size * dataset.dtype.itemsize > MOST_BYTES):
@@ -66,9 +66,10 @@ def _read_integers(dataset: h5py.Dataset) -> Array:
 
 def choose_rows(h5file: h5py.File, source: str, count: int
                 ) -> tuple[list[int], list[str]]:
-    """Choose up to `count` rows of a source: evenly spread over the classes,
-    if the file has so few, else over all. Return the rows and the class of
-    each, which are empty without classes."""
+    """Return up to `count` rows of a source, and the class of each. The rows
+    are evenly spread over the classes if the file has at most `count`.
+    Otherwise they are evenly spread over all rows, and the list of classes is
+    empty."""
     num_rows = len(h5file[source]) if h5file[source].shape else 0
     found = _find_classes(h5file, source, num_rows, count)
     if found is None:
@@ -88,7 +89,8 @@ def choose_rows(h5file: h5py.File, source: str, count: int
 
 def _find_classes(h5file: h5py.File, source: str, num_rows: int, count: int
                   ) -> tuple[Array, Sequence[str]] | None:
-    """Return the class of each row and the names of classes, if any."""
+    """Return the class of each row and the names of the classes; None if the
+    file has no classes, or more than `count`."""
     for name in LABELS:
         node = h5file.get(name)
         if name == source or not isinstance(node, h5py.Dataset):
@@ -102,7 +104,7 @@ def _find_classes(h5file: h5py.File, source: str, num_rows: int, count: int
 
 
 def read_rows(dataset: h5py.Dataset, rows: Sequence[int]) -> list[Any]:
-    """Return rows of a source, in any order."""
+    """Return rows of a source; their numbers may have any order."""
     if not rows:
         return []
     return list(choose_reader(dataset).read(numpy.asarray(rows)))

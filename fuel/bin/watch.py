@@ -1,4 +1,4 @@
-"""A page about a server that is drawn anew each second."""
+"""A page about a server, which is updated every second."""
 from __future__ import annotations
 
 import os
@@ -29,14 +29,14 @@ _LEFT = ('stage', 'runs in', 'client')
 
 
 class Line(NamedTuple):
-    """A line of a page, and how it looks."""
+    """A line of a page, and the name of its colour."""
 
     text: str
     look: str = ''
 
 
 class TimedStatus(NamedTuple):
-    """A status of a server, and when it came, in seconds."""
+    """A status of a server, and the time at which it was received."""
 
     status: ServerStatus
     time: float
@@ -44,10 +44,10 @@ class TimedStatus(NamedTuple):
 
 def page(now: TimedStatus, before: TimedStatus | None, width: int = 80,
          height: int = 1000) -> list[Line]:
-    """Return a page about a server.
+    """Return the lines of a page about a server.
 
-    `before`: the status before; None for the first page, which is about
-        all the time since the server began.
+    `before`: the status of the page before; None for the first page, which is
+        about the whole time since the server began.
     """
     seconds = 0. if before is None else now.time - before.time
     stages = list(_since(now, before))
@@ -76,7 +76,8 @@ def page(now: TimedStatus, before: TimedStatus | None, width: int = 80,
 
 def _since(now: TimedStatus, before: TimedStatus | None,
            ) -> Iterator[StageMeasurements]:
-    """Yield what the stages took since an earlier status, if there is one."""
+    """Yield the measurements of the stages since an earlier status, or since
+    the server began."""
     known = {} if before is None else {
         (stage.path, stage.name): stage for stage in before.status.stages}
     for stage in now.status.stages:
@@ -128,7 +129,7 @@ def _size(count: float | str) -> str:
 
 def _row_of_stage(stage: StageMeasurements, processes: int,
                   seconds: float) -> list[str]:
-    """Return the cells of a stage; its times are shares of `seconds`."""
+    """Return the cells of a stage, with times as shares of `seconds`."""
     def share(part: float) -> str:
         return f'{part / seconds:.0%}' if seconds else f'{part:.1f} s'
     rate = f'{stage.items / seconds:.0f}/s' if seconds else str(stage.items)
@@ -158,8 +159,8 @@ def _table(columns: Mapping[str, int], rows: list[tuple[list[str], bool]],
            width: int) -> Iterator[Line]:
     """Yield the lines of a table.
 
-    `columns`: their names and widths.
-    `rows`: cells, and whether the row is to be seen.
+    `columns`: width of each column, by name.
+    `rows`: cells of each row, and whether to highlight it.
     """
     first, *others = columns.values()
     widths = [max(first, width - sum(others) - 1), *others]
@@ -172,7 +173,7 @@ def _table(columns: Mapping[str, int], rows: list[tuple[list[str], bool]],
 
 
 def _fit(text: str, width: int) -> str:
-    """Return a text cut to a number of columns of a terminal."""
+    """Return a text in ASCII, cut to a number of columns."""
     # Others may take two places, or none.
     text = text.encode('ascii', 'backslashreplace').decode()
     return text if len(text) <= width else (text[:width - 2] + '..')[:width]
@@ -181,8 +182,8 @@ def _fit(text: str, width: int) -> str:
 class Screen:
     """Shows one page after another.
 
-    In a terminal each takes the place of the one before, in colours unless
-    NO_COLOR is set; elsewhere they follow each other.
+    In a terminal, each page replaces the one before, in colours unless
+    NO_COLOR is set. In a file or a pipe, the pages follow each other.
     """
 
     def __init__(self, file: TextIO) -> None:
@@ -195,7 +196,8 @@ class Screen:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Characters in a line, and lines on a page (int, int)."""
+        """Number of characters in a line, and of lines on a page (int,
+        int)."""
         if not self._is_terminal:
             return 80, 1000
         return shutil.get_terminal_size()
@@ -220,7 +222,8 @@ class Screen:
 
 
 def watch(address: str, curve: str | None = None) -> int:
-    """Show the work of a server until Ctrl-C; return the exit status."""
+    """Show a page about a server, updated until Ctrl-C; return the exit
+    status."""
     screen = Screen(sys.stdout)
     before: TimedStatus | None = None
     gone_since, note = 0., ''
