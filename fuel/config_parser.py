@@ -44,17 +44,17 @@ NOT_SET = object()
 
 
 class Configuration:
-    """A set of settings with four places for each value.
+    """A set of settings, each with up to four values.
 
-    Settings are read and assigned as attributes. Deleting one takes the
-    assignment back. Any other attribute may be assigned, read and deleted
-    as on an ordinary object.
+    Settings are read and assigned as attributes. Deleting a setting removes
+    the assigned value. Other attributes may be assigned, read and deleted as
+    on an ordinary object.
 
     Parameters
     ----------
     load_on_first_use : bool, optional
-        Read the configuration file when a setting first needs it. By
-        default it is read by `load_yaml` alone.
+        Whether to read the configuration file when a setting first needs it.
+        By default, only `load_yaml` reads it.
 
     Examples
     --------
@@ -94,9 +94,9 @@ class Configuration:
         key : str
             Its name: the attribute, and the key in the file.
         type_ : callable
-            Makes the setting's value of what was assigned or found, such as
-            ``int``. It is applied when the setting is read, to the default
-            too.
+            Called with the assigned or found value, such as ``int``; returns
+            the setting's value. It is called when the setting is read, also
+            for the default.
         default : object, optional
             Used when nothing else gives a value. Without it, reading the
             setting before it has a value is an error.
@@ -114,9 +114,9 @@ class Configuration:
     def load_yaml(self) -> None:
         """Read the configuration file.
 
-        It is the file that the environment variable ``FUEL_CONFIG`` names
-        now, else ``~/.fuelrc``. Its values replace those of an earlier file.
-        A missing file counts as an empty one.
+        This is the file that the environment variable ``FUEL_CONFIG`` names
+        now, or ``~/.fuelrc`` without the variable. Its values replace those of
+        a file that was read before. A missing file counts as an empty one.
 
         Raises
         ------
@@ -215,8 +215,8 @@ class Configuration:
             *found, f'{rest} settings from the file or by default>'])
 
     def _find(self, key: str) -> tuple[Any, str]:
-        """Return a setting's value, before its type is applied, and where
-        it was found."""
+        """Return a setting's value, before its type is applied, and the
+        value's origin."""
         # The first test serves copy and pickle, which look for special
         # methods on an object that has no attributes yet.
         if key == '_settings' or key not in self._settings:
@@ -279,7 +279,8 @@ def _read_mapping(path: str) -> Mapping[Any, Any]:
 
 
 def _parse(text: str) -> object:
-    """Parse a YAML text; refuse a text that would take long."""
+    """Parse a YAML text; raise ValueError for one that would take long to
+    parse."""
     import yaml
     if len(text) > MAX_FILE:
         raise ValueError(f'it has more than {MAX_FILE} characters')

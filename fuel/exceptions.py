@@ -59,15 +59,16 @@ class AmbiguousLayoutError(FuelError, ValueError):
 
 
 class UnknownLayoutError(FuelError, ValueError):
-    """HDF5 files have no layout that is known, or none of its arrays."""
+    """HDF5 files have no known layout, or lack the arrays of the given
+    layout."""
 
 
 class NotAStreamError(FuelError, TypeError, AttributeError):
-    """A stage was given something else than a stream to read."""
+    """A stage was given an object to read that is not a stream."""
 
 
 class StateMismatchError(FuelError, ValueError):
-    """A saved state does not belong to the stream that should resume."""
+    """A saved state does not belong to the stream that loads it."""
 
 
 class WorkerError(FuelError, RuntimeError):
@@ -75,11 +76,11 @@ class WorkerError(FuelError, RuntimeError):
 
 
 class DamagedFileError(FuelError, OSError):
-    """A file is cut, damaged, or was changed while it was in use."""
+    """A file is truncated or damaged, or was changed while it was in use."""
 
 
 class BadRecordsError(FuelError, ValueError):
-    """More examples could not be made than may be left out."""
+    """More examples failed than may be left out."""
 
 
 class UndecodableImageError(FuelError, ValueError, OSError):
@@ -87,11 +88,12 @@ class UndecodableImageError(FuelError, ValueError, OSError):
 
 
 class UndecodableAudioError(FuelError, ValueError, OSError):
-    """Bytes that should be an audio file cannot be decoded as is asked."""
+    """Bytes that should be an audio file cannot be decoded as requested."""
 
 
 class UnknownTokenError(FuelError, KeyError):
-    """A token is not in the vocabulary, and no other stands for it."""
+    """A token is not in the vocabulary, and there is no token for unknown
+    ones."""
 
     # KeyError would show the text as it shows a key, in quotes.
     __str__ = Exception.__str__
@@ -102,12 +104,12 @@ class ServerError(FuelError, ConnectionError):
 
 
 class MissingInputFiles(FuelError):  # noqa: N818
-    """Some raw files of a data set are not in the folder of a converter.
+    """Raw files of a data set are missing from the folder of a converter.
 
     Parameters
     ----------
     message : str
-        The missing data.
+        Text that names the missing data.
     filenames : iterable of str
         Names of the missing files, without the folder.
     directory : str, optional
@@ -131,4 +133,4 @@ class MissingInputFiles(FuelError):  # noqa: N818
 
 
 class NeedURLPrefix(FuelError):  # noqa: N818
-    """A raw file has no public address, and no prefix of one was given."""
+    """A raw file has no public address, and no URL prefix was given."""

@@ -30,7 +30,7 @@ class DataIterator(EpochIterator):
     data_stream : AbstractDataStream
         The stream to read.
     request_iterator : iterator, optional
-        The requests of the epoch.  If None, data are asked for without a
+        The requests of the epoch.  If None, the iterator reads data without a
         request until the stream raises :class:`StopIteration`.
     as_dict : bool or 'nested', optional
         Whether to return a dict from source names to data instead of a
@@ -39,17 +39,19 @@ class DataIterator(EpochIterator):
 
     Notes
     -----
-    The iterator owns what belongs to its epoch: at construction it takes
-    over the stream's attributes that the class names in `epoch_attributes`
-    (the child's iterator, the data set's state, left-overs), and it puts
-    them back into the stream, under the stream's lock, whenever it asks for
-    data.  So several iterators of one stream do not disturb each other.
+    The iterator owns the attributes of its epoch: the attributes of the stream
+    that its class names in `epoch_attributes` (the child's iterator, the data
+    set's state, left-overs).  The constructor moves them out of the stream.
+    Each time the iterator reads data, it sets them on the stream, under the
+    stream's lock.  So several iterators of one stream do not disturb each
+    other.
 
-    An iterator over workers or a server may be shared by several threads:
-    each item goes to one of them.  Any other belongs to one thread at a time.
+    Several threads may share an iterator over workers or a server: each item
+    goes to one of them.  Only one thread at a time may use any other iterator.
 
-    An iterator pickles, and goes on where it stood.  Where the length of the
-    epoch is known, ``len(iterator)`` is how many items are left.
+    An iterator can be pickled; the loaded one resumes at its position.
+    ``len(iterator)`` is the number of items left, if the length of the epoch
+    is known.
     """
 
     epoch: Epoch
@@ -88,7 +90,7 @@ class DataIterator(EpochIterator):
         return count
 
     def read_next(self) -> Any:
-        """Return the next data, where no compiled reader has them."""
+        """Return the next data, if no compiled reader reads them."""
         data = stage_of(self.data_stream).read(self.epoch)
         return self.name_sources(data) if self.as_dict else data
 
@@ -100,30 +102,32 @@ class DataIterator(EpochIterator):
             self, conversions: Mapping[str, Conversion]) -> None:
         """Ask for the data of some sources in another type, or scaled.
 
-        To be called before the first item is read.  What comes converted is
-        in `converted` afterwards.
+        Call it before the first item is read.  Afterwards `converted` names
+        the sources that are converted.
         """
         self.epoch.options = self.epoch.options._replace(
             conversions=conversions)
 
     @property
     def converted(self) -> frozenset[str]:
-        """The sources whose data come as they were asked for."""
+        """The sources whose data have the type and scale that were
+        requested."""
         return self.epoch.converted
 
     def get_position(self) -> Position | State | Exception:
-        """Return the position of the iterator, cheaply.
+        """Return the position of the iterator, which takes less time than its
+        state.
 
         Returns
         -------
         object
-            What :meth:`state_dict` takes to make a state of it later, if it
-            is wanted after all.
+            A position from which a state can be made later.
         """
         return stage_of(self.data_stream).position(self.epoch)
 
     def only_counts(self) -> bool:
-        """Return whether nothing but counts changes in the stage's state."""
+        """Return whether each item changes only counts in the stage's
+        state."""
         return (type(self) is DataIterator
                 and stage_of(self.data_stream).only_counts(self.epoch))
 
@@ -139,16 +143,16 @@ class DataIterator(EpochIterator):
         Raises
         ------
         TypeError
-            If some part of the pipeline has no position; the text names it
-            and the hooks it lacks.
+            If a part of the pipeline has no position; the error names it and
+            the methods that it lacks.
         """
         stage = stage_of(self.data_stream)
         refuse_midway(stage, self.epoch)
         return sealed_epoch(stage, self.epoch)
 
     def present_state(self) -> State:
-        """Return the state without its identity, as the pipeline itself
-        carries it."""
+        """Return the state without the pipeline's identity, for use inside the
+        pipeline."""
         return stage_of(self.data_stream).state_of(self.epoch)
 
     def __reduce__(self) -> Any:
@@ -173,8 +177,8 @@ class DataIterator(EpochIterator):
 
 
 def checked_naming(naming: Naming, data_stream: StreamLike) -> Naming:
-    """Return a valid `as_dict`; raise ValueError for another value, or for
-    names of sources that cannot make a tree."""
+    """Return `as_dict`; raise ValueError if it is not valid, or if the names
+    of the sources cannot make a tree."""
     if naming != NESTED:
         if isinstance(naming, bool):
             return naming
@@ -203,8 +207,8 @@ def as_dict(data_stream: StreamLike, data: Batch,
             naming: Naming = True) -> dict[str, Any]:
     """Return data under the names of their sources.
 
-    Data beyond the last source are left out: a stream whose `sources` were
-    shortened hides them. A source that a data set gives twice is there once.
+    Data without a source are left out: a stream whose `sources` were shortened
+    has some.  A source that a data set provides twice is in the dict once.
 
     `naming`: ``'nested'`` makes a tree of the names.
     """
@@ -220,7 +224,8 @@ def as_dict(data_stream: StreamLike, data: Batch,
 
 
 def _as_tree(named: dict[str, Any]) -> dict[str, Any]:
-    """Return a dict of dicts, by the parts of names between slashes."""
+    """Return a dict of dicts, whose keys are the parts of the names between
+    slashes."""
     tree: dict[str, Any] = {}
     for source, part in named.items():
         *folders, name = source.split('/')
@@ -232,8 +237,8 @@ def _as_tree(named: dict[str, Any]) -> dict[str, Any]:
 
 
 def _repeats(data_stream: StreamLike, sources: tuple[str, ...]) -> bool:
-    """Return whether each name that is there twice is of one source of a data
-    set, whose data come as they are."""
+    """Return whether each repeated name is that of one source of a data set,
+    whose items no stage changes."""
     stage = stage_of(data_stream)
     while stage.passes_items_on and len(stage.inputs) == 1:
         stage = stage_of(stage.inputs[0])
@@ -250,7 +255,7 @@ def _repeats(data_stream: StreamLike, sources: tuple[str, ...]) -> bool:
 
 
 def _num_left(iterator: DataIterator) -> int | None:
-    """Return the number of items left in an epoch, None if not known."""
+    """Return the number of items left in an epoch; None if unknown."""
     stage, epoch = stage_of(iterator.data_stream), iterator.epoch
     if epoch.finished:
         return 0
@@ -270,10 +275,11 @@ def _num_left(iterator: DataIterator) -> int | None:
 
 
 def _num_used(iterator: DataIterator, stage: Stage) -> int:
-    """Return the number of items of all ranks that were requested.
+    """Return the number of requested items of all ranks together.
 
-    Where ranks share the examples of a batch, a step takes several batches
-    that are too small. The stage that requests them alone counts each.
+    If ranks share the examples of each batch, one step may take several
+    batches that are too small.  Only the stage that requests the batches
+    counts each of them.
     """
     if stage.one_to_one and (stage.shard is None or stage.shard.splits):
         position: object = position_of(iterator)
@@ -286,7 +292,7 @@ def _num_used(iterator: DataIterator, stage: Stage) -> int:
 
 
 def _length_of_all(stage: Stage) -> int | None:
-    """Return the number of items that all ranks share, None if not known."""
+    """Return the number of items that all ranks share; None if unknown."""
     if stage.own_shard is not None:
         return stage.num_items(of_all=True)
     if isinstance(stage.scheme, ShardedScheme):

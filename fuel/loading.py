@@ -1,4 +1,4 @@
-"""A data set by its name or files: downloaded if need be, and opened."""
+"""Open a data set by its name or its files, and download it on request."""
 from __future__ import annotations
 
 import os
@@ -41,61 +41,62 @@ def load(name: Files,
          split: str | Sequence[str] | None = None, *,
          layout: str | None = None, download: bool = False,
          url_prefix: str | None = None, **kwargs: Any) -> Dataset:
-    """Return a data set by its name, or by its files.
+    """Open the data set of a name, or of files, and return it.
 
     Parameters
     ----------
     name : str, path-like or list of them
-        That of a built-in data set, as ``fuel-download --list`` shows it,
-        such as ``'mnist'``; of a converted file in the data path; or a file,
-        a URL, a pattern such as ``'data/*.h5'``, a folder, or a list of
-        files, which are read as they are. HDF5 files of other people are
-        recognised by what they say of themselves; see :doc:`/hdf5_layouts`.
-        The subfolders of a folder are its splits, and so are files, but for
-        ``.npy``, if all are called as splits are: ``train.h5`` and
-        ``test.h5``, or ``train-00000-of-00001.parquet``. Parquet and Arrow
-        files are found at any depth, and folders ``name=value`` are columns
-        of them; see :class:`~fuel.interop.arrow.ArrowDataset`.
+        Name of a built-in data set, as ``fuel-download --list`` shows it, such
+        as ``'mnist'``, or of a converted file in the data path.  Or files that
+        are read as they are: a file, a URL, a pattern such as ``'data/*.h5'``,
+        a folder, or a list of files.  The layout of HDF5 files from other
+        programs is recognised by their contents; see :doc:`/hdf5_layouts`.
+        Subfolders of a folder are its splits.  Files other than ``.npy`` are
+        splits if all have names of splits: ``train.h5`` and ``test.h5``, or
+        ``train-00000-of-00001.parquet``.  Parquet and Arrow files are found at
+        any depth, and folders ``name=value`` are columns; see
+        :class:`~fuel.interop.arrow.ArrowDataset`.
     split : str or sequence of str, optional
-        The split to use, or several; ``'all'`` are all rows.  Defaults to
-        None: of a file in Fuel's own format, and of files that are called as
-        splits are, the only split, else all rows.
+        The split to use, or several splits; ``'all'`` means all rows.
+        Defaults to None: the only split of a file in Fuel's own format, or of
+        files with names of splits; all rows of other files.
     layout : str, optional
-        The layout of HDF5 files, such as ``'anndata'``.  Defaults to None:
-        it is recognised.
+        The layout of HDF5 files, such as ``'anndata'``.  Defaults to None: the
+        layout is recognised.
     download : bool, optional
-        Whether a built-in data set that is not in the data path is
-        downloaded, verified, and converted into its first folder.  Defaults
-        to False.
+        Whether to download a built-in data set that is not in the data path,
+        verify it, and convert it into the first folder of the data path.
+        Defaults to False.
     url_prefix : str, optional
-        A folder, or the start of an address, to take all raw files from.
+        A folder, or the start of a URL, from which to take all raw files.
     **kwargs
         Arguments of the data set, such as ``which_format=2`` of
-        :class:`~fuel.datasets.SVHN`, ``sources``, ``storage_options``,
-        ``load_in_memory`` or, of files in Fuel's own format,
-        ``flat_targets=True``: targets of the shape (batch,) in the place of
-        (batch, 1). Of HDF5 files with a known layout, each takes the
-        place of the layout's own, and the others stay; a name of a source
-        among ``columns`` is its column.
+        :class:`~fuel.datasets.SVHN`, ``sources``, ``storage_options`` or
+        ``load_in_memory``.  For files in Fuel's own format,
+        ``flat_targets=True`` makes targets of the shape (batch,) instead of
+        (batch, 1).  For HDF5 files with a known layout, an argument replaces
+        the layout's argument of the same name; a name of a source in
+        ``columns`` means that source's column.
 
     Returns
     -------
     Dataset
-        A stream over it is ``DataStream(dataset, batch_size=128)``. Where
-        HDF5 files were recognised, ``print(dataset)`` shows the call of
-        :class:`~fuel.datasets.HDF5Dataset` that opens them, ready to paste.
+        The data set.  ``DataStream(dataset, batch_size=128)`` makes a stream
+        of it.  If the layout of HDF5 files was recognised, ``print(dataset)``
+        shows a call of :class:`~fuel.datasets.HDF5Dataset` that opens them,
+        ready to copy.
 
     Raises
     ------
     FileNotFoundError
         If the data path has no such file; the text says how to get it.
     ValueError
-        If there are several splits and none is named, or no such split; if
-        files have no format that is known.
+        If there are several splits and none is named, if there is no such
+        split, or if files have no known format.
     AmbiguousLayoutError
         If files can be opened in several ways, which the text lists.
     UnknownLayoutError
-        (A ValueError.) If HDF5 files have no layout that is known.
+        (A ValueError.) If HDF5 files have no known layout.
     TypeError
         For an argument that the data set does not take, `split` beside
         `which_sets`, or a `name` that is an object with data.
@@ -139,7 +140,7 @@ def load(name: Files,
 
 
 def _as_list(names: object) -> list[str | os.PathLike[str]]:
-    """Return paths as a list; refuse other values."""
+    """Return paths as a list; raise TypeError for other values."""
     if isinstance(names, (Sequence, Iterator, AbstractSet, numpy.ndarray)):
         found = list(names)
         others = [one for one in found
@@ -155,7 +156,7 @@ def _as_list(names: object) -> list[str | os.PathLike[str]]:
 
 
 def _is_path(name: str) -> bool:
-    """Return whether a name is that of files, and not of a data set."""
+    """Return whether a name names files, and not a data set."""
     if is_url(name) or MAGIC.search(name):
         return True
     has_form = bool(os.path.dirname(name) or os.path.splitext(name)[1])
@@ -165,7 +166,7 @@ def _is_path(name: str) -> bool:
 def _load_by_name(path: str, split: str | Sequence[str] | None,
                   download: bool, url_prefix: str | None,
                   kwargs: dict[str, Any]) -> Dataset:
-    """Return a built-in data set, or one of a file in the data path."""
+    """Open a built-in data set, or a file in the data path, and return it."""
     key = os.path.basename(path).lower().replace('-', '_').replace(' ', '_')
     cls = _class_of(key)
     if cls is not None and 'size' in parameters_of(cls):
@@ -184,7 +185,8 @@ def _load_by_name(path: str, split: str | Sequence[str] | None,
 
 
 def _class_of(key: str) -> type[BuiltInDataset] | None:
-    """Return the class of a data set that is in a file of a known name."""
+    """Return the class of a built-in data set; None for another name, or a
+    data set of other files."""
     facts = registered().get(key)
     if facts is None or not facts['outputs']:
         return None
@@ -196,7 +198,7 @@ def _class_of(key: str) -> type[BuiltInDataset] | None:
 
 def _filename(key: str, cls: type[BuiltInDataset] | None,
               kwargs: Mapping[str, Any]) -> str:
-    """Return the name of the file of a data set."""
+    """Return the name of the file that has a data set."""
     if cls is None:
         return key if key.endswith(EXTENSIONS) else f'{key}.hdf5'
     needed = [name for name in NAMING if name in parameters_of(cls)]
@@ -211,7 +213,7 @@ def _filename(key: str, cls: type[BuiltInDataset] | None,
 def _how_to_get(key: str, name: str, filename: str,
                 split: str | Sequence[str] | None,
                 kwargs: Mapping[str, Any]) -> str:
-    """Return the text of the error that a file is not there."""
+    """Return the text of the error that a file was not found, with advice."""
     refuse_special_file(name)
     folders = ', '.join(map(repr, config.data_path))
     text = f'{filename!r} was not found in the data path, {folders}'
@@ -240,7 +242,8 @@ def _how_to_get(key: str, name: str, filename: str,
 
 def _way_to_get(key: str, name: str, split: str | Sequence[str] | None,
                 kwargs: Mapping[str, Any]) -> str:
-    """Return which call or commands get a built-in data set."""
+    """Return a text about the call, or the commands, that download a built-in
+    data set."""
     facts = registered().get(key)
     cls = _class_of(key)
     if facts is not None and cls is None:
@@ -260,7 +263,8 @@ def _way_to_get(key: str, name: str, split: str | Sequence[str] | None,
 
 
 def _files_in(folder: str) -> list[str]:
-    """Return the names of files of data in a folder that can be read."""
+    """Return the names of the data files in a folder; none if the folder
+    cannot be read."""
     with suppress(OSError):
         return sorted(name for name in os.listdir(folder)
                       if name.lower().endswith((*DATA_ENDINGS, *TEXTS)))
@@ -268,7 +272,8 @@ def _files_in(folder: str) -> list[str]:
 
 
 def _folders_in(folder: str) -> list[str]:
-    """Return the names of the folders in one that can be read."""
+    """Return the names of the folders in a folder; none if it cannot be
+    read."""
     with suppress(OSError), os.scandir(folder) as entries:
         return sorted(entry.name for entry in entries
                       if entry.is_dir() and not entry.name.startswith('.'))
@@ -320,10 +325,11 @@ def _download(key: str, filename: str, kwargs: Mapping[str, Any],
 
 def _command(fill: Filler, kwargs: Mapping[str, Any]
              ) -> tuple[Callable[..., Any], list[str], dict[str, Any]]:
-    """Return the function that a command would call, and its arguments.
+    """Return the function that a command would call, the command's arguments,
+    and the function's arguments.
 
-    Positional arguments of the command, such as a format, are those of the
-    data set that have the same names.
+    Positional arguments of the command, such as a format, get the values of
+    the data set's arguments with the same names.
     """
     parser = NotingParser(exit_on_error=False)
     function = fill(parser)

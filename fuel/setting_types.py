@@ -1,4 +1,4 @@
-"""Types of settings: what a value given in a file or program must be."""
+"""Types of settings: functions that check and convert a setting's value."""
 from __future__ import annotations
 
 import math
@@ -13,7 +13,7 @@ def extra_downloader_converter(value: str | list[str]) -> list[str]:
     Parameters
     ----------
     value : str or list of str
-        A string is split on single spaces, a list comes back as it is.
+        A string is split at single spaces; a list is returned as it is.
 
     Returns
     -------
@@ -39,9 +39,9 @@ def multiple_paths_parser(value: object) -> list[str]:
     Parameters
     ----------
     value : str, path-like, iterable of them or None
-        A string is split at `os.pathsep`; None is the user's data directory.
-        A list whose entries need no change is returned itself, so that
-        ``config.data_path.append(...)`` works on an assigned list.
+        A string is split at `os.pathsep`; None means the user's data
+        directory. A list whose entries need no change is returned itself, so
+        that ``config.data_path.append(...)`` works on an assigned list.
 
     Returns
     -------
@@ -70,8 +70,8 @@ def multiple_paths_parser(value: object) -> list[str]:
 
 
 def _in_home(folder: str) -> str:
-    """Return a folder of the user's; raise RuntimeError if it is in a home
-    that is not known, as later versions of platformdirs do."""
+    """Return a folder; raise RuntimeError if it is in an unknown home
+    directory, as later versions of platformdirs do."""
     if folder.startswith('~'):
         raise RuntimeError('the home directory is not known')
     return folder
@@ -99,7 +99,7 @@ def float_type(value: object) -> str:
 
 
 def _whole_number(value: object) -> int:
-    """Return an integer; refuse a fraction or a truth value."""
+    """Return an integer; raise an error for a fraction or a boolean."""
     if isinstance(value, str):
         return int(value)
     if isinstance(value, float) and value.is_integer():
@@ -113,8 +113,8 @@ def _whole_number(value: object) -> int:
 
 
 def directory_or_off(value: object) -> str:
-    """Return a directory for state, or ``'off'``, which YAML reads as False;
-    None is the user's directory for state."""
+    """Return a directory for state, or ``'off'``, which YAML reads as False.
+    None means the user's directory for state."""
     if value is None:
         import platformdirs
         return _in_home(platformdirs.user_state_dir('fuel'))
@@ -122,8 +122,8 @@ def directory_or_off(value: object) -> str:
 
 
 def cache_folder_or_off(value: object) -> str:
-    """Return a directory for remote files, or ``'off'``; None is one in the
-    user's directory for caches."""
+    """Return a directory for remote files, or ``'off'``. None means a
+    directory in the user's directory for caches."""
     if value is None:
         import platformdirs
         return os.path.join(_in_home(platformdirs.user_cache_dir(
@@ -133,7 +133,7 @@ def cache_folder_or_off(value: object) -> str:
 
 def at_least(least: int, what: str, if_none: Callable[[], int | None],
               most: int | None = None) -> Callable[[object], int | None]:
-    """Return a parser of whole numbers in a range."""
+    """Return a function that checks and returns a whole number in a range."""
     def parse(value: object) -> int | None:
         if value is None:
             return if_none()
@@ -153,12 +153,12 @@ def cores() -> int:
 
 
 def required() -> int:
-    """Refuse None."""
+    """Raise TypeError, for a setting that must not be None."""
     raise TypeError('a whole number is needed')
 
 
 def seconds(value: object) -> float:
-    """Return a time to wait in seconds; ``inf`` means without limit."""
+    """Return a time to wait in seconds; ``inf`` means no limit."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise TypeError('a number of seconds is needed')
     seconds = float(value)
@@ -169,7 +169,7 @@ def seconds(value: object) -> float:
 
 def seconds_or_off(value: object) -> float:
     """Return a time to wait in seconds; 0, None and ``'off'``, which YAML
-    reads as False, mean without limit."""
+    reads as False, mean no limit."""
     if value is None or value is False or value in ('off', 'none'):
         return math.inf
     return seconds(value) or math.inf

@@ -1,4 +1,5 @@
-"""Errors about names: whether a known one was meant, and which differ."""
+"""Parts of errors about names: the nearest known name, and names that
+differ."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,8 @@ ALIKE = 5
 
 def did_you_mean(name: object, known: Iterable[str],
                  form: str = '{}', cutoff: float = .6) -> str:
-    """Return a question for the known name nearest to an unknown one.
+    """Return a question that suggests the known name nearest to an unknown
+    one; empty if none is near.
 
     Examples
     --------
@@ -33,7 +35,7 @@ def did_you_mean(name: object, known: Iterable[str],
 
 
 def sources_of_fields(source: str, fields: Iterable[str]) -> str:
-    """Return advice on making sources of the fields of an array of records.
+    """Return advice on how to make each field of an array of records a source.
 
     Examples
     --------
@@ -49,14 +51,14 @@ def sources_of_fields(source: str, fields: Iterable[str]) -> str:
 def unlike_first(path: str, first: str, what: str, found: Sequence[str],
                  expected: Sequence[str], choose: str = '',
                  place: str = '') -> ValueError:
-    """Return the error that a file has other columns or arrays than the first
-    of several.
+    """Return an error about a file whose columns or arrays differ from those
+    of the first file.
 
     `what`: 'column' or 'array'.
     `found`, `expected`: their names in the file, and in the first.
-    `choose`: the argument that chooses one, with ``{!r}`` for its name; ''
-        where all files must have all.
-    `place`: the place of the names in files, for the error.
+    `choose`: argument that selects a column or array, with ``{!r}`` for its
+        name; '' if all files must have all of them.
+    `place`: text for the error about where files have the names.
 
     Examples
     --------
@@ -87,7 +89,8 @@ them alike, or a data set of each")
 
 def nearest(name: object, known: Iterable[str],
             cutoff: float = .6) -> str | None:
-    """Return the known name nearest to an unknown one, if one is near."""
+    """Return the known name nearest to an unknown one; None if none is
+    near."""
     # Only errors need it.
     import difflib
     # Keys of the user's dicts may be anything.
@@ -98,7 +101,7 @@ def nearest(name: object, known: Iterable[str],
         return bool(difflib.get_close_matches(one, [other], 1, cutoff))
 
     def are_paths_alike(other: str) -> bool:
-        """Of as many parts, each is alike; else the last."""
+        """Compare paths of as many parts by each part, others by the last."""
         mine, theirs = name.split('/'), other.split('/')
         if len(mine) != len(theirs):
             mine, theirs = mine[-1:], theirs[-1:]
@@ -114,7 +117,7 @@ def nearest(name: object, known: Iterable[str],
 
 
 def _begins_alike(name: str, known: str) -> bool:
-    """Return whether a name is the beginning of another, but for the end of
-    a plural."""
+    """Return whether a known name begins with a name, whose plural 's' is
+    ignored."""
     stem = name.removesuffix('s')
     return len(stem) >= LEAST and known.startswith(stem)

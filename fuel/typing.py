@@ -1,7 +1,7 @@
-"""Types of what Fuel takes and returns: protocols and aliases.
+"""Types of Fuel's arguments and results: protocols and aliases.
 
-A class of yours need not derive from Fuel's: an object that has the members
-of a protocol is accepted wherever the protocol is named.
+Your classes need not derive from Fuel's: an object with the members of a
+protocol is accepted wherever the protocol is named.
 
 """
 from __future__ import annotations
@@ -54,8 +54,9 @@ AxisLabels: TypeAlias = 'Mapping[str, Sequence[str] | None]'
 class RandomGenerator(Protocol):
     """A generator of random numbers that shuffles in place.
 
-    :class:`numpy.random.RandomState`, :class:`numpy.random.Generator` and
-    :class:`random.Random` are ones.
+    Instances of :class:`numpy.random.RandomState`,
+    :class:`numpy.random.Generator` and :class:`random.Random` are such
+    generators.
     """
 
     def shuffle(self, x: Any, /) -> None:
@@ -64,11 +65,13 @@ class RandomGenerator(Protocol):
 
 @runtime_checkable
 class SchemeLike(Protocol):
-    """An iteration scheme: which examples to visit, in which order."""
+    """An iteration scheme: chooses the examples of an epoch and their
+    order."""
 
     @property
     def requests_examples(self) -> bool:
-        """True if requests are for examples, False if for batches."""
+        """True if each request is for an example, False if it is for a
+        batch."""
 
     def get_request_iterator(self) -> Iterator[Any]:
         """Return an iterator over the requests of a new epoch."""
@@ -80,7 +83,7 @@ class DatasetLike(Protocol):
 
     @property
     def sources(self) -> Sequence[str]:
-        """Names of the data, in the order in which they come."""
+        """Names of the sources, in the order of their data."""
 
     def open(self) -> Any:
         """Return the state of the data set that is passed to `get_data`."""
@@ -98,11 +101,12 @@ class StreamLike(Protocol):
 
     @property
     def sources(self) -> Sequence[str]:
-        """Names of the data, in the order in which they come."""
+        """Names of the sources, in the order of their data."""
 
     @property
     def produces_examples(self) -> bool:
-        """True if the stream gives examples, False if batches."""
+        """True if the stream produces examples, False if it produces
+        batches."""
 
     def get_epoch_iterator(self, as_dict: bool = False) -> Iterator[Any]:
         """Return an iterator over the data of a new epoch."""
@@ -112,7 +116,7 @@ class StreamLike(Protocol):
 
 
 class EpochIterator(Protocol[Item_co]):
-    """An iterator over the data of one epoch, which knows its position."""
+    """An iterator over the data of one epoch, whose position can be saved."""
 
     def __iter__(self) -> EpochIterator[Item_co]: ...
 
@@ -140,7 +144,8 @@ class GetEpochIterator(Protocol):
 class EpochMethod(Protocol):
     """A method of a stream that is a :class:`GetEpochIterator`.
 
-    Pyright compares it with a protocol's method as it is, without `__get__`.
+    It exists for Pyright, which compares the attribute of a class with a
+    protocol's method without calling `__get__`.
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Iterator[Any]: ...
@@ -155,7 +160,8 @@ class EpochMethod(Protocol):
 
 
 def returns_epochs(method: Callable[..., object]) -> EpochMethod:
-    """Declare a method a :class:`GetEpochIterator`; it stays as it is."""
+    """Declare for type checkers that a method is a :class:`GetEpochIterator`,
+    and return the method unchanged."""
     return cast(EpochMethod, method)
 
 
@@ -179,9 +185,9 @@ class EpochReader(Protocol):
 
 
 class ArrayWriter(Protocol):
-    """An array on disk or in memory that rows are written to.
+    """An array on disk or in memory, to which rows are written.
 
-    An :class:`h5py.Dataset` and a NumPy array are ones.
+    An :class:`h5py.Dataset` and a NumPy array are such arrays.
     """
 
     @property
