@@ -97,13 +97,14 @@ def check_not_left(position: ClientPosition, run: str, number: int) -> None:
         raise StateMismatchError(
             f'the state is of epoch {position.epoch}, but the clients '
             f'that came back first went on from epoch {number}: load '
-            'states that were saved together, or start a server of its '
-            'own for it')
+            'states that were saved together, or start another server for '
+            'the client that loads this state')
     if position.run != run:
         raise StateMismatchError(
             f'the state is of epoch {position.epoch} of run '
             f'{position.run!r}, but this server serves run {run!r} '
-            'to other clients: start a server of its own for it')
+            'to other clients: start another server for the client that '
+            'loads this state')
 
 
 def check_ranks(former: int | None, present: int) -> None:
