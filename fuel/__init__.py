@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ['__version__', 'config', 'load', 'profile']
 
 
-# They need data sets and stages, which `import fuel` alone does not load.
+# These names need data sets and stages, which `import fuel` does not load.
 _LAZY = {'export': 'fuel.export', 'load': 'fuel.loading',
          'profile': 'fuel.profiling'}
 
@@ -26,7 +26,7 @@ def __getattr__(name: str) -> Any:
         return found if name == 'export' else getattr(found, name)
     text = f'module {__name__!r} has no attribute {name!r}'
     for module in ('datasets', 'schemes', 'streams', 'transformers'):
-        # Only classes, for which tools do not ask.
+        # Only names of classes: tools ask for other missing names.
         if name[:1].isupper() and name in import_module(
                 f'{__name__}.{module}').__all__:
             text += f': it is in {__name__}.{module}'
@@ -36,7 +36,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    # With what is loaded on demand, and without what is imported for it.
+    # With the names that are loaded on demand, and without this module's
+    # imports.
     return sorted({*__all__, *(
         name for name in globals() if name.startswith('__')
         or f'{__name__}.{name}' in sys.modules)})

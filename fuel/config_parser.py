@@ -32,11 +32,11 @@ __all__ = ['Configuration', 'ConfigurationError', 'config',
 logger = logging.getLogger(__name__)
 
 DEFAULT_FILE = '~/.fuelrc'
-# Of a configuration file: characters, and lists in lists.
+# Limits of a configuration file: characters, and levels of nested lists.
 MAX_FILE = 1 << 16
 MAX_DEPTH = 10
 
-# So similar is a name to that of a setting that it is probably meant.
+# From this similarity on, a name is probably a misspelt setting.
 NEARLY = .85
 
 # Stands for "no value"; None may be a value.
@@ -162,7 +162,7 @@ class Configuration:
         return self._find(key)[1]
 
     def __getattr__(self, key: str) -> Any:
-        # Only called for what is not an ordinary attribute.
+        # Python calls this only for names that are not ordinary attributes.
         value, origin = self._find(key)
         setting = self._settings[key]
         if value is NOT_SET:
@@ -286,7 +286,7 @@ def _parse(text: str) -> object:
         raise ValueError(f'it has more than {MAX_FILE} characters')
     depth = 0
     try:
-        # Lazily: such as a hundred thousand brackets take hours.
+        # Events are read lazily: a hundred thousand brackets would take hours.
         for event in yaml.parse(text, yaml.SafeLoader):
             depth += (isinstance(event, yaml.CollectionStartEvent)
                       - isinstance(event, yaml.CollectionEndEvent))

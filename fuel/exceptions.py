@@ -2,19 +2,19 @@
 
 ::
 
-    FuelError                        anything Fuel itself complains about
+    FuelError                        base class of all errors of Fuel
     +-- ConfigurationError           a setting is unset, unknown or unusable
     +-- AxisLabelsMismatchError      a stage met other axes than it needs
     +-- NotAStreamError              a stage was given a data set to read
     +-- AmbiguousLayoutError         a file can be opened in several ways
-    +-- UnknownLayoutError           an HDF5 file has no layout that is known
+    +-- UnknownLayoutError           an HDF5 file has no known layout
     +-- StateMismatchError           a saved state belongs to another stream
     +-- WorkerError                  a worker process died, stalled or failed
     +-- ServerError                  a server is gone, or refused a client
-    +-- DamagedFileError             a file's bytes are not what they were
-    +-- BadRecordsError              too many examples could not be made
-    +-- UndecodableImageError        bytes are not an image, or a damaged one
-    +-- UndecodableAudioError        bytes are not audio, or a damaged file
+    +-- DamagedFileError             a file is truncated, damaged or changed
+    +-- BadRecordsError              too many examples failed
+    +-- UndecodableImageError        bytes are not an image, or are damaged
+    +-- UndecodableAudioError        bytes are not audio, or are damaged
     +-- UnknownTokenError            a token is not in the vocabulary
     +-- MissingInputFiles            a converter lacks raw files
     +-- NeedURLPrefix                a raw file has no public address
@@ -22,7 +22,7 @@
     +-- downloaders.base.DownloadError     a raw file cannot be downloaded
 
 Each class also derives from the built-in error that a caller would already
-catch, so ``except ValueError`` goes on working.
+catch, so ``except ValueError`` still works.
 """
 
 from __future__ import annotations

@@ -248,7 +248,7 @@ def _repeats(data_stream: StreamLike, sources: tuple[str, ...]) -> bool:
     try:
         provided = list(dataset.provides_sources)
     except (AttributeError, TypeError):
-        # A data set of another class, which need not say what it has.
+        # A data set of the user's own need not have `provides_sources`.
         return False
     return all(sources.count(source) == 1 or provided.count(source) == 1
                for source in sources)
@@ -264,13 +264,13 @@ def _num_left(iterator: DataIterator) -> int | None:
         return None
     used, step = _num_used(iterator, stage), epoch.step
     if epoch.request_iterator is not None and shard == stage.shard_of_inputs:
-        # Its own requests are the rank's alone.
+        # The epoch's own requests are only this rank's.
         step = 1
     total = _length_of_all(stage) if shard and used % step else None
     if total is None or shard is None:
         # The last round of the ranks may be short.
         return max(0, length - -(-used // step))
-    # Ranks of another number have read to here.
+    # Another number of ranks has read the epoch up to this position.
     return num_of_rank(max(0, total - used), shard)
 
 

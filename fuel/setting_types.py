@@ -54,7 +54,7 @@ def multiple_paths_parser(value: object) -> list[str]:
     ['/data', '/scratch']
     """
     if value is None:
-        # Only here, since most programs name their directories.
+        # Imported only here, since most programs name their directories.
         import platformdirs
         return [_in_home(
             platformdirs.user_data_dir('fuel', appauthor=False))]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-# Shorter beginnings have too many ends.
+# Least length of a beginning that is compared: shorter ones match too much.
 LEAST = 4
-# Of names alike as a whole, how many are compared by what paths are made of.
+# Most similar names whose parts are compared.
 ALIKE = 5
 
 
@@ -91,7 +91,7 @@ def nearest(name: object, known: Iterable[str],
             cutoff: float = .6) -> str | None:
     """Return the known name nearest to an unknown one; None if none is
     near."""
-    # Only errors need it.
+    # Imported here, since only errors need it.
     import difflib
     # Keys of the user's dicts may be anything.
     known, name = [one for one in known if isinstance(one, str)], str(name)

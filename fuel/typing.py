@@ -25,7 +25,7 @@ Item_co = TypeVar('Item_co', covariant=True)
 #: Names of sources, in the order in which their data come.
 Sources: TypeAlias = tuple[str, ...]
 
-#: The data of one request, for each source a batch or an example.
+#: The data of one request: a batch or an example for each source.
 Batch: TypeAlias = tuple[Any, ...]
 
 #: The data of one request by name of source, as ``as_dict=True`` gives them.

@@ -20,7 +20,7 @@ from fuel.version import version
 INVALID_CHOICE = re.compile(
     r"invalid choice: '([^']*)' \(choose from (.*)\)$", re.DOTALL)
 UNKNOWN = 'unrecognized arguments: '
-# No argument of a program has the first character.
+# An argument of a program cannot have the first character.
 DASHES = '\0--'
 F = TypeVar('F', bound=Callable[..., Any])
 # A shell reports 128 + the number of the signal that ended a program.

@@ -172,7 +172,7 @@ def _total_length(dataset: h5py.Dataset) -> int:
         references = numpy.frombuffer(raw_file(dataset).read(
             offset, dataset.size * REFERENCE.itemsize), REFERENCE)
         return int(references['count'].sum(dtype='int64'))
-    # In chunks, perhaps compressed: the examples themselves are read.
+    # The references are in chunks, perhaps compressed: read the examples.
     return sum(len(example) for start in range(0, len(dataset), ROWS_AT_ONCE)
                for example in numpy.ravel(
                    dataset[start:start + ROWS_AT_ONCE]))

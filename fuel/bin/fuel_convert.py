@@ -100,7 +100,7 @@ def _is_in_data_path(folder: str) -> bool:
     try:
         places = config.data_path
     except ConfigurationError:
-        # There is none: nothing is known of a home directory.
+        # There is no data path, since the home directory is unknown.
         return False
     return os.path.realpath(folder or os.curdir) in map(
         os.path.realpath, places)

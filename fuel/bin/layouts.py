@@ -146,7 +146,7 @@ def _stored(file: SeenFile, call: Call) -> dict[str, Any]:
     file."""
     first = ''
     if call.parts is not None:
-        # Any part: they are alike.
+        # Any part will do, since all parts are alike.
         first = f'{_first_group(file, call.parts)}/'
     return {source: _storage(file, first, column)
             for source, column in call.columns.items()}

@@ -14,17 +14,17 @@ from fuel.profiling.measurements import StageMeasurements
 from fuel.wire import WireError
 from fuel.wire.messages import ClientStatus, ask_status
 
-# Seconds between two pages, and within which a server must answer.
+# Seconds between two pages, and seconds within which a server must answer.
 _PAGE_SECONDS, _STATUS_SECONDS = 1., 2.
-# Looks of lines, and the escape sequences that begin them.
+# Names of colours of lines, and their escape sequences.
 HEAD, SLOW, PALE = 'head', 'slow', 'pale'
 _COLOURS = {HEAD: '\x1b[1m', SLOW: '\x1b[33m', PALE: '\x1b[2m'}
-# Names and widths of columns; the first one gets what is left of a line.
+# Names and widths of columns; the first column gets the rest of the line.
 _STAGES = {'stage': 25, 'runs in': 13, 'items': 9, 'work': 7, 'stalls': 7,
            'room': 7, 'ready': 11}
 _CLIENTS = {'client': 22, 'rank': 6, 'batches': 10, 'rate': 10, 'lag': 10,
             'now': 9, 'since': 10}
-# These columns are texts, which begin at the left.
+# These columns are text, aligned at the left.
 _LEFT = ('stage', 'runs in', 'client')
 
 
@@ -60,7 +60,7 @@ def page(now: TimedStatus, before: TimedStatus | None, width: int = 80,
     clients = now.status.clients
     known = {} if before is None else {
         one.client: one for one in before.status.clients}
-    # Beside what is above them, and the line with the cursor.
+    # The lines above the clients, and the line with the cursor, need room.
     room = height - len(rows) - 8
     room = max(1, room - (len(clients) > room))
     lines = [*_head(now, before, seconds, slowest), Line(''),
@@ -174,7 +174,7 @@ def _table(columns: Mapping[str, int], rows: list[tuple[list[str], bool]],
 
 def _fit(text: str, width: int) -> str:
     """Return a text in ASCII, cut to a number of columns."""
-    # Others may take two places, or none.
+    # Characters outside of ASCII may take two columns, or none.
     text = text.encode('ascii', 'backslashreplace').decode()
     return text if len(text) <= width else (text[:width - 2] + '..')[:width]
 
@@ -206,7 +206,7 @@ class Screen:
         """Show a page."""
         text = '\n'.join(self._draw(line) for line in lines)
         if self._is_terminal:
-            # Drawn over the last one, so that nothing flickers.
+            # The page is drawn over the last one, so that nothing flickers.
             clear = '\x1b[2J' if self._is_first else ''
             self._file.write(f'{clear}\x1b[H{text}\x1b[J\n')
         else:
@@ -258,7 +258,7 @@ def watch(address: str, curve: str | None = None) -> int:
                 before = now
             time.sleep(max(0., begin + _PAGE_SECONDS - time.monotonic()))
     except KeyboardInterrupt:
-        # That is how it ends.
+        # Ctrl-C is the way to end it.
         return 0
 
 

@@ -98,7 +98,7 @@ class ServerChannel:
         self.join_number = 0
         self.generation = 0
         self.queue: deque[Delivery] = deque()
-        # Of what the user keeps beyond this, copies are made.
+        # Beyond so many bytes, batches that the user keeps are copied.
         self._most_lent = config.shared_memory_bytes // 2
         self.leases = Leases(self._most_lent)
         self.is_waiting = False
@@ -118,7 +118,7 @@ class ServerChannel:
 
     def end(self) -> None:
         """Free the queued batches, the leases and the ZeroMQ context."""
-        # Their memory is freed when no array of the user's is in it.
+        # The slots' memory is freed when the user's last array in it is freed.
         self.leases = Leases(0)
         self.queue.clear()
         self._context.term()
@@ -154,8 +154,9 @@ class ServerChannel:
             self._refuse(f'the connection failed: {error}')
             self._cut()
         except BaseException:
-            # In the middle of a message, say by Ctrl-C: what the server had
-            # sent is asked for again.  It has not vanished.
+            # An exception, such as Ctrl-C, came in the middle of a message.
+            # The server has not vanished: the client requests its messages
+            # again.
             if not self.is_waiting:
                 self._cut()
                 self.was_there = False
@@ -222,7 +223,8 @@ class ServerChannel:
 
     def _configure(self, socket: zmq.Socket[bytes]) -> None:
         socket.linger = 200
-        # The server sends no more than it was given room for.
+        # No limit of messages: the server sends no more than the client's
+        # credit.
         socket.rcvhwm = socket.sndhwm = 0
         socket.reconnect_ivl, socket.reconnect_ivl_max = 50, 500
         socket.heartbeat_ivl, socket.heartbeat_timeout = HEARTBEAT

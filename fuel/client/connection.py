@@ -23,8 +23,8 @@ _WARNING_SECONDS = 2.0
 _MISSED_SECONDS = 0.01
 # Seconds between reads of the socket while no thread waits for it.
 _POLL_SECONDS = 0.05
-# Seconds after which the socket is read before what was read earlier is
-# used: something kept the interpreter from it.
+# If the socket was not read for so many seconds, read it before using a
+# message that was read earlier.
 _STALE_SECONDS = 1.0
 # Seconds after which a waiting thread checks for errors and timeouts.
 _RECHECK_SECONDS = 0.25
@@ -56,7 +56,7 @@ class Connection(ServerChannel):
         try:
             self._thread.start()
         except BaseException:
-            # Ctrl-C: the thread may run, and nobody else would end it.
+            # After Ctrl-C the thread may run; nothing else would end it.
             self.closing.set()
             raise
 
@@ -83,7 +83,8 @@ class Connection(ServerChannel):
             return
         self.closing.set()
         self.wake_up()
-        # The collector may have called this where the socket is in use.
+        # The garbage collector may call this while this thread uses the
+        # socket.
         is_mine: bool = self._turn._is_owned()  # type: ignore[attr-defined]
         if not is_mine and threading.current_thread() is not self._thread:
             self._thread.join(_WARNING_SECONDS)
@@ -213,7 +214,7 @@ class Connection(ServerChannel):
         with self._turn:
             self.is_waiting = False
             if time.monotonic() - self.last_look > _STALE_SECONDS:
-                # The server may have given our batches to others.
+                # The server may have given this client's batches to others.
                 self.exchange(0)
             found = find()
             if not found:

@@ -104,7 +104,7 @@ def _take_client(fields: object) -> ClientStatus:
     if not isinstance(fields, dict):
         raise WireError(f'a client is an object, got {type(fields).__name__}')
     found = ClientStatus(
-        # Its own choice, for which the server cannot answer.
+        # The client chose it, and the server does not check it.
         ''.join(letter if letter.isprintable() else '?' for letter
                 in get_field(fields, 'client', str)[:_MOST_CHARACTERS]),
         get_field(fields, 'rank', int, None),

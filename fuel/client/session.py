@@ -51,7 +51,7 @@ class ServerSession(RemoteSession[Connector]):
         self._final: State | None = None
         self._run = ''
         self.epoch = 0
-        # The name under which the server has what was delivered here.
+        # The name under which the server records the batches delivered here.
         self._client = ''
         self._delivered = IndexSet()
         self._num_ranks: int | None = None
@@ -59,7 +59,7 @@ class ServerSession(RemoteSession[Connector]):
         self._floor = 0
         self._first: tuple[int, State | None] = 0, None
         self.generation = 0
-        # The states after so many batches, as far as they are known.
+        # The known states, by the number of delivered batches before each.
         self._known: dict[int, Receipt] = {}
 
     def receive(self, stream: Connector | None) -> None:
@@ -80,11 +80,11 @@ class ServerSession(RemoteSession[Connector]):
                 connection.ask_measures(is_exact=self.is_exact)
                 return
             except LostError:
-                # Ask its successor for what was not delivered.
+                # Request the undelivered batches of the server's successor.
                 self.generation = 0
             except BaseException as error:
-                # Ctrl-C, say, when a batch had come and was not yet held: it
-                # is asked for again.
+                # Ctrl-C, for example, after a batch was received and before it
+                # was held: the batch is requested again.
                 if connection is None or not connection.is_waiting:
                     self.generation = 0
                 if connection is not None and isinstance(error, WireError):
@@ -144,7 +144,7 @@ class ServerSession(RemoteSession[Connector]):
             error = as_exception(get_field(fields, 'error', dict))
         else:
             data = take_data(delivery, num_sources)
-            # The measurements that came last may be of earlier items.
+            # The last received measurements may be those of earlier items.
             take_note(self._run, *take_took(fields), connection.measured)
         self.held = data, error, (fields, delivery.base)
         connection.report(
@@ -188,7 +188,7 @@ class ServerSession(RemoteSession[Connector]):
         saved: State = {
             'run': self._run, 'epoch': self.epoch, 'client': self._client,
             'over': self.is_over, 'num_ranks': self._num_ranks,
-            # For people who read it: servers do not believe it.
+            # For people who read the state: servers do not trust it.
             'floor': self._front(), 'index': 0, 'state': None, 'done': []}
         if self.is_over:
             return {**saved, 'state': self._final}
@@ -198,7 +198,8 @@ class ServerSession(RemoteSession[Connector]):
         if receipt is not None:
             state = available(receipt.state())
         elif self._first[0] <= self._front():
-            # It had been further: a client has gone back since.
+            # The epoch was further before: a client has returned to a state
+            # since.
             index, state = self._first
         return {**saved, 'index': index, 'state': state,
                 'done': self._delivered.ranges()}

@@ -261,7 +261,7 @@ class ServerDataStream(RemoteStream):
     def _add_connection(self) -> Connection:
         host = f'[{self.host}]' if ':' in self.host else self.host
         if host == 'localhost':
-            # Servers listen there; the name may stand for another address.
+            # Servers listen at this address; the name may have another one.
             host = '127.0.0.1'
         connection = Connection(Options(
             f'tcp://{host}:{self.port}', self.sources,
@@ -326,7 +326,7 @@ class ServerDataStream(RemoteStream):
         for connection in list(vars(self).get('_made', [])):
             connection.close()
             if connection.finalizer is not None:
-                # It would keep the connection, and all it has, alive.
+                # The finalizer would keep the connection and its memory alive.
                 connection.finalizer.detach()
 
     def __getstate__(self) -> dict[str, Any]:

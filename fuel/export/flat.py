@@ -10,9 +10,9 @@ from fuel.profiling.measurements import (
     Measurements, StageMeasurements, measure)
 from fuel.utils.checks import positive
 
-# Fields that go up and down.
+# Fields that can decrease.
 _LEVELS = ('processes', 'queue_items', 'queue_size')
-# Of a pipeline, or of a stage, whose name takes the place of the braces.
+# Help of each field. The braces are replaced by 'pipeline' or 'stage'.
 _HELP = {
     'processes': 'Workers that share the work of the {}',
     'items': 'Batches, or single examples, that came out of the {}',
@@ -39,9 +39,9 @@ _HELP = {
     'bytes_fetched': 'Bytes that servers of files sent to the {}',
     'retries': 'Requests to servers of files that the {} made again'}
 _UNITS = ('seconds', 'bytes')
-# Names of metrics that say more than those of their fields.
+# Fuller names for metrics than those of their fields.
 _IN_FULL = {'written': 'written_bytes', 'timed': 'timed_items'}
-# Characters that MLflow or TensorBoard refuse in a name.
+# Characters that MLflow or TensorBoard do not allow in a name.
 _UNWANTED = re.compile(r'[^A-Za-z0-9_.-]+')
 # Metrics of `as_flat` that are logged every n steps.
 _OF_A_STEP = (

@@ -22,9 +22,9 @@ from fuel.version import version
 
 log = logging.getLogger(__name__)
 
-# Connections at a time, and seconds that each may take.
+# Most connections at a time, and most seconds of each.
 _MOST_CONNECTIONS, _REQUEST_SECONDS = 8, 5.
-# Characters of a label that are exported.
+# Most characters of a label that are exported.
 _MOST_CHARACTERS = 200
 _ESCAPES = str.maketrans({'\\': r'\\', '"': r'\"', '\n': r'\n'})
 
@@ -56,7 +56,7 @@ def text_of(samples: Iterable[Sample]) -> bytes:
         labels = ','.join(
             f'{key}="{_escape(value)}"' for key, value
             in sample.labels.items() if value is not None)
-        # Names that clients chose may be alike once they are cut.
+        # Names that clients chose may become equal when they are cut.
         families.setdefault(name, {
             f'# HELP {name}': sample.help or sample.name,
             f'# TYPE {name}': 'counter' if sample.grows else 'gauge',

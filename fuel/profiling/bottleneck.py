@@ -7,10 +7,10 @@ from dataclasses import replace
 from fuel.describe.pipeline import HERE
 from fuel.profiling.report import StageProfile
 
-# With a smaller share of the time in waiting for data, they are not the
+# If a smaller share of the time is spent waiting for data, data are not the
 # bottleneck.
 IDLE = .1
-# Workers that could make so many times the batches that come are not the
+# Workers that could make so many times as many batches as are read are not the
 # bottleneck.
 SPARE = 4.
 
@@ -125,6 +125,6 @@ def _spare(reader: StageProfile, stages: Sequence[StageProfile],
         return 0.
     rate = reader.processes * made / busy
     if reader.runs_in.startswith('server'):
-        # Other clients may get the others.
+        # Other clients may get a part of the batches.
         rate *= min(1., reader.items / made)
     return rate * reading / reader.items if reader.items else 0.

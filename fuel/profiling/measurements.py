@@ -23,9 +23,9 @@ from fuel.profiling.remedies import MORE_WORKERS, WORKERS, remedy
 from fuel.utils.io_counts import io_counts
 from fuel.utils.printing import aligned
 
-#: Path of a stage in the tree of stages: its number in the process that
-#: runs it; for one that runs elsewhere, behind the path of the stage that
-#: reads it.
+#: Path of a stage in the tree of stages: its number in the process that runs
+#: it. For a stage in another process, the path of the stage that reads it
+#: comes first.
 Path = tuple[int, ...]
 #: Number of the item, and start and end in nanoseconds; the number is -1 for
 #: an error, or the end of the epoch, in the place of an item.
@@ -122,7 +122,7 @@ class StageMeasurements:
 #: Fields that are counted for the whole process.
 IO_COUNTS = ('bytes_read', 'chunks_decoded', 'bytes_decoded', 'requests',
              'bytes_fetched', 'retries')
-# The sums grow for as long as a program runs; the levels go up and down.
+# Sums never decrease while a program runs; levels can.
 _SUMS = ('items', 'examples', 'bytes', 'written', 'timed', 'work_seconds',
          'input_seconds', 'room_seconds', 'stall_seconds', 'restarts',
          *IO_COUNTS)

@@ -21,7 +21,7 @@ from fuel.utils.checks import not_negative, positive
 
 # Most items that are read to find one with as many examples as the average.
 _MOST_TRIED = 10
-# Stands for a time of zero seconds, which the rates are divided by.
+# Replaces a time of zero seconds, by which rates would be divided.
 _TICK = 1e-9
 
 
@@ -197,7 +197,7 @@ class _Reading:
         # Examples that the epochs before the running one have left out.
         self._skipped = 0
         self._before = {stage.path: stage for stage in measure_stages(stream)}
-        # Those that are started for the profile alone.
+        # Stages whose workers are started for the profile alone.
         self._idle = [
             one for _, one in stages_here(stream)
             if remote_stage(one) and not remote_stage(one).is_running]

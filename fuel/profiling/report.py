@@ -21,9 +21,10 @@ WIDTH = 640
 ROW = 26
 # The sentences below the bars.
 LINE, COLUMNS = 18, 90
-# Colours that are told apart by most, also in grey: work and waiting.
+# Colours for work and waiting, which most people can distinguish, also in
+# grey.
 WORK, WAIT = '#3b75af', '#d8a13c'
-# Processes of two containers may have the same number: one gets another.
+# Added to the number of a process if one in another container has the same.
 _OTHER_PID = 1 << 22
 
 

@@ -134,7 +134,8 @@ class Admission:
         The caller must carry each decision out before it requests the next
         one, which depends on it.
         """
-        # Those who continue first, lest the others begin the next epoch.
+        # First the clients that continue, so that the others do not begin the
+        # next epoch before.
         waiting = sorted(self.joiners, key=self._must_wait)
         self.joiners = []
         for place, joiner in enumerate(waiting):
@@ -147,7 +148,8 @@ class Admission:
                         self.found, joiner.position)
                 decision = self._decide(joiner, waiting[place:])
             except (WireError, TypeError, ValueError, LookupError) as error:
-                # Not a state of ours; the others go on.
+                # The state is not valid; the server still serves the other
+                # clients.
                 decision = Refuse(joiner.connection, error)
             if isinstance(decision, Wait):
                 self.joiners.append(joiner)
@@ -261,7 +263,7 @@ class Admission:
         has_finished = epoch is not None and position is not None and (
             position.run, position.epoch) == (self.run, epoch.ledger.number)
         if epoch is not None and has_finished:
-            # Of a server that was killed and had no journal.
+            # The position is from a former server that had no journal.
             epoch.finished_ranks.add(connection.rank)
         elif wants_new and epoch is not None \
                 and epoch.is_open_to(connection.client):
@@ -345,7 +347,7 @@ class Admission:
         elif old is not None:
             number = old.ledger.number + 1
             if not old.is_loaded or not old.is_exhausted or old.free:
-                # The next comes after what was delivered of it.
+                # The next epoch follows the delivered batches of the old one.
                 state, after = old.state_when_left(), True
         return Begin(first, run, number, is_adopted, start, state, after)
 

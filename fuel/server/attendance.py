@@ -8,7 +8,7 @@ from fuel.server.connections import ClientConnection
 from fuel.server.ledger import RANK, SPLIT, Ledger
 from fuel.server.position import ClientPosition
 
-# So many ranks are named in a message.
+# Most ranks that a message names.
 _NAMED = 5
 
 
@@ -47,9 +47,10 @@ class Attendance:
         self._is_connected = is_connected
         self._clock = clock
         self._hold = hold
-        # Until when the successors of clients that vanished may come.
+        # Time until which a vanished client, or its successor, may join.
         self._awaited: dict[str, float] = {}
-        # Until when those who wait are kept for others; 0 if none are.
+        # Time until which waiting clients must wait for others; 0 if none
+        # wait.
         self._patience = 0.0
 
     def lose(self, client: str) -> None:
@@ -103,7 +104,7 @@ class Attendance:
         next."""
         now = self._clock()
         if self._sharing == SPLIT and 0 < self._patience <= now:
-            # They can still join while it runs.
+            # The missing clients can still join while the epoch runs.
             return set()
         asking = {joiner.connection.client for joiner in joiners}
         asking.update(joiner.position.client for joiner in joiners

@@ -54,7 +54,7 @@ class ClientConnection:
         if the user does not wait.
     """
 
-    # Less is not worth a slot (bytes).
+    # Smaller batches are sent without a slot (bytes).
     SMALL = 1 << 14
 
     def __init__(self, identity: bytes, fields: Fields,
@@ -65,7 +65,7 @@ class ClientConnection:
         self.client = get_field(fields, 'client', str)[:64]
         self.hwm = max(1, min(hwm, get_field(fields, 'hwm', int)))
         self.rank = get_field(fields, 'rank', int, None)
-        # Its own choice, and shown alone.
+        # The client chose these; they are only shown.
         self.host = get_field(fields, 'host', str, '')[:64]
         self.pid = get_field(fields, 'pid', int, 0)
         self.join = 0

@@ -87,7 +87,7 @@ class ServedEpoch:
         now."""
         account = self.ledger.accounts.get(client)
         if (account is not None and account.has_left) or not self.members:
-            # Nobody is there to share with: a new epoch is wanted.
+            # There is no other client in it, so a new epoch begins.
             return False
         return not self.is_shared or (
             not self.ledger.is_adopted and self.cursor == 0)
@@ -217,12 +217,14 @@ class ServedEpoch:
             return []
         ledger = self.ledger
         if ledger.length is not None and index >= ledger.length:
-            # The pipeline went back, and comes to its end again.
+            # The pipeline returned to an earlier batch, and reaches its end
+            # again.
             return []
         wanting = [self.members[account.client]
                    for account in ledger.lacking(index)]
         if self.is_shared:
-            # Those who are awaited go on with the others.
+            # Nothing is made until the vanished clients have returned or are
+            # too late.
             return wanting if not ledger.awaited() and all(
                 member.load() < member.credit for member in wanting) else None
         if not wanting:
@@ -235,7 +237,7 @@ class ServedEpoch:
         chosen = self._choose(wanting)
         if chosen is not None:
             return [chosen]
-        # For the only client one batch more is prefetched.
+        # One batch more is prefetched for a single client.
         is_only = ledger.sharing == SPLIT and len(self.members) == 1
         return wanting if is_only else None
 
@@ -313,7 +315,7 @@ class ServedEpoch:
         if rich is None:
             return None
         count = len(rich.account.pending)
-        # Its user may be about to take one that was just sent.
+        # Its user may be about to take a batch that was just sent.
         return rich if count > 1 or (
             count and now - rich.last_sent > _LAST_BATCH_SECONDS) else None
 

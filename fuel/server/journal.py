@@ -35,11 +35,11 @@ FORMAT = 1
 SWITCH = ('journal=False, fuel-server --no-journal or the setting '
           'server_journal: off (FUEL_SERVER_JOURNAL)')
 
-# Bytes after which the file is written anew, and at least so many times what
-# it then has.
+# The file is rewritten when it has so many bytes, and so many times the bytes
+# that it had after the last time.
 _SMALL = 1 << 16
 _GROWTH = 4
-# Larger files are none of ours (bytes).
+# Larger files are not journals (bytes).
 _LARGEST = 1 << 28
 
 
@@ -170,7 +170,7 @@ _EVENTS: dict[str, tuple[Callable[..., object], ...]] = {
     'sent': (Ledger.send, _text, _number),
     'delivered': (Ledger.acknowledge, _text, _numbers),
     'returned': (Ledger.take_back, _text, from_ranges),
-    # Until when, the server that continues decides.
+    # The server that resumes the epoch sets the deadline.
     'lost': (partial(Ledger.lose, deadline=float('inf')), _text),
     'left': (partial(Ledger.end, how='left'), _text),
     'gone': (partial(Ledger.end, how='gone'), _text),
@@ -221,11 +221,11 @@ class Journal:
             raise
         if not os.path.samestat(os.fstat(self._descriptor),
                                 os.stat(self.path)):
-            # Its server has replaced it between the two steps.
+            # Another server has replaced the file between the two steps.
             raise OSError('another server uses it')
 
     def _read(self) -> None:
-        # Not by another descriptor: closing it would end the lock.
+        # Read by this descriptor: closing another one would end the lock.
         size = os.fstat(self._descriptor).st_size
         if not size:
             return
@@ -258,7 +258,7 @@ class Journal:
         self._run, self._ledger = run, ledger
         if ledger.checkpoints:
             ledger.record = self.record
-        # Else no successor could go on.
+        # Without states, no later server could resume.
         self._rewrite()
 
     def record(self, event: Event) -> None:
@@ -318,6 +318,6 @@ class Journal:
 def _lock(descriptor: int) -> None:
     """Lock a file against other servers; OSError if another one has locked
     it."""
-    # Windows has no such module, and no server.
+    # Windows has no such module, and Fuel's server does not run there.
     from fcntl import LOCK_EX, LOCK_NB, lockf
     lockf(descriptor, LOCK_EX | LOCK_NB)

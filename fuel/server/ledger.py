@@ -21,7 +21,7 @@ SHARINGS = (SPLIT, ALL, RANK)
 Event = list[object]
 Recorder = Callable[[Event], object]
 
-# Most states that are kept of batches which all clients have.
+# Most states that are kept for delivered batches.
 _MOST_OLD = 64
 
 
@@ -36,7 +36,7 @@ class Checkpoints:
     """
 
     def __init__(self) -> None:
-        # Ascending by index.
+        # Sorted by index.
         self._old: list[tuple[int, Receipt]] = []
         self._new: list[tuple[int, Receipt]] = []
         self._base: State | None = None
@@ -198,7 +198,8 @@ class Ledger:
         ended = [one for one in self._successors(before, client)
                  if not one.is_present]
         if before in self.accounts:
-            # Sent, and delivered though the acknowledgement may be lost.
+            # They were sent and delivered, even if the acknowledgement is
+            # lost.
             self.delivered.update(claims)
         if self.checkpoints and self.sharing != ALL:
             self.delivered.difference_update(
@@ -209,7 +210,7 @@ class Ledger:
         old = self.accounts.get(client)
         account.sent = (claims if old is None else claims | old.sent).copy()
         if old is not None and before == client:
-            # It came back; whose state it continued stays known.
+            # The client came back: keep the client whose state it resumed.
             account.before = old.before
         account.delivered = claims.copy()
         account.is_present = True
@@ -394,7 +395,8 @@ class Ledger:
                    account.pending.ranges(), account.is_present,
                    account.has_left]
             if account.deadline:
-                # Else it would be taken for one whose successor is another.
+                # Without this event, it would count as a client that has a
+                # successor.
                 yield ['lost', account.client]
         yield ['proven', self.delivered.ranges()]
         if self.length is not None:

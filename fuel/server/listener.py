@@ -20,14 +20,15 @@ from fuel.wire.wakeup import WakeUp
 
 log = logging.getLogger(__name__)
 
-# Seconds that a port may be busy.
+# Seconds to wait for a busy port.
 _BUSY = 2.0
 # Messages, besides batches, that may wait for a peer, or for the server.
 _MOST_WAITING = 200
-# Bytes of clients that may wait for the server: the longest message and more.
+# Most bytes of the clients' messages that may wait for the server: more than
+# the longest message.
 _MOST_UNREAD = 1 << 24
-# Clients at a time, if there are descriptors for them: so many each, beside
-# those that the process needs for other things.
+# Most clients at a time; descriptors for each; and descriptors that the
+# process needs otherwise.
 _MOST_CLIENTS = 1000
 _DESCRIPTORS = 4
 _RESERVED = 256
@@ -50,8 +51,8 @@ class RejectedPeers:
         self.monitor = router.get_monitor_socket(
             zmq.EVENT_ACCEPTED | zmq.EVENT_HANDSHAKE_SUCCEEDED
             | zmq.EVENT_DISCONNECTED)
-        # Connections that have not shaken hands.  A success does not say
-        # whose it is, so this may hold one in the place of another.
+        # Connections without a handshake yet. The event of a handshake does
+        # not name its connection, so the list may have another one instead.
         self._pending: list[int] = []
         self._next_line = 0.0
         self._unlogged = 0
@@ -133,8 +134,8 @@ class Listener:
         router = self.router
         router.linger = 1000
         router.router_mandatory = 1
-        # A name that two peers give themselves is the later one's: what the
-        # other one sent would never be read.
+        # If two peers have the same name, it belongs to the later one.
+        # Otherwise the later one's messages would never be read.
         router.router_handover = 1
         # Limits of the messages to, and from, one peer: far more than a
         # client leaves unread, which includes up to `hwm` batches.
@@ -165,7 +166,7 @@ class Listener:
                     f'{port or "*"}: {error.strerror}{why}') from None
 
     def _listen(self, host: str, port: int) -> socket.socket:
-        # Names of interfaces are known to libzmq.
+        # libzmq finds the address of an interface by its name.
         with self._context.socket(zmq.ROUTER) as resolver:
             resolver.bind(f'tcp://{host}:*')
             found = resolver.getsockopt_string(zmq.LAST_ENDPOINT)
@@ -188,14 +189,15 @@ class Listener:
         router = self.router
         router.backlog = _MOST_CLIENTS
         if sys.platform == 'linux':
-            # No file that stays when the process is killed, so anybody may
-            # connect: but only this process is accepted.
+            # An abstract address leaves no file if the process is killed. Any
+            # process may connect to it, but only this one is accepted.
             name = f'fuel-{secrets.token_hex(16)}'
             router.setsockopt(zmq.IPC_FILTER_PID, os.getpid())
             router.bind(f'ipc://@{name}')
             target = b'\0' + name.encode()
         else:
-            # In a directory that libzmq makes for this user alone.
+            # The socket is in a directory that libzmq makes for this user
+            # alone.
             router.bind('ipc://*')
             target = router.getsockopt(zmq.LAST_ENDPOINT).rstrip(
                 b'\0').removeprefix(b'ipc://')
@@ -250,7 +252,7 @@ class Listener:
 def _most_clients() -> int:
     """Return the greatest number of clients that the limit of open files
     allows."""
-    # Windows has no such module, and no server.
+    # Windows has no such module, and Fuel's server does not run there.
     import resource
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:

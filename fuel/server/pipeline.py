@@ -94,7 +94,7 @@ class Pipeline:
         self._epochs.leave(_ONLY)
 
     def _open(self, request: dict[str, Any]) -> Result:
-        # Its iterator must be gone before the next is made.
+        # Its iterator must be freed before the next one is made.
         self._epochs.leave(_ONLY)
         try:
             state = request['state']
@@ -131,13 +131,13 @@ class Pipeline:
         if request['is_exact'] != self._is_exact:
             self._is_exact = request['is_exact']
             time_all(self.stream, is_exact=self._is_exact)
-        # Clients get none, since they may be on other machines.
+        # Clients get no spans, since they may be on other machines.
         take_spans(self.stream)
         return Result(MEASURED, request, {'stages': self._measured()}, [])
 
     def stages(self) -> list[StageMeasurements]:
         """Return the measurements of the stages. Any thread may call this."""
-        # Of a user's stages, whatever they may raise when they are asked.
+        # A user's stages may raise any error when they are measured.
         found: list[StageMeasurements] = try_call(
             [], measure_stages, self.stream)
         return found

@@ -26,9 +26,9 @@ log = logging.getLogger(__name__)
 
 Measured = dict[Path, StageMeasurements]
 
-# Seconds that a client has to answer: its interpreter may be busy.
+# Seconds within which a client must answer: its interpreter may be busy.
 _ANSWER_SECONDS = 60.0
-# Seconds that it has to read the first batch, if others wait.
+# Seconds within which it must read the first batch, if others wait.
 _FIRST_BATCH_SECONDS = 5.0
 # Seconds between two states of the pipeline in the journal.
 _CHECKPOINT_SECONDS = 0.2
@@ -95,7 +95,7 @@ class Scheduler:
         """Handle a client's request to join an epoch."""
         number = get_field(fields, 'join', int)
         resume = get_field(fields, 'resume', dict, None)
-        # The client that this one succeeds may have died a moment ago.
+        # The client whose state this one resumes may have died a moment ago.
         self._find_dead()
         try:
             position = check_position(resume)
@@ -164,7 +164,8 @@ class Scheduler:
         if claims is not None:
             self.admission.on_joined(before)
             if before != connection.client and before in epoch.members:
-                # It stays, lest a forged state removes others.
+                # That client stays: a forged state must not remove other
+                # clients.
                 log.warning(
                     'a client has loaded the state of client %r, which is '
                     'still in the epoch: they share what is left of it',
@@ -176,8 +177,8 @@ class Scheduler:
         """Send a client the message that it has joined the epoch."""
         self.reply(member.connection, {
             'type': 'joined',
-            # Not that of the welcome: a client may have come before the one
-            # whose run this server continues.
+            # The run may differ from that in the welcome: this client may have
+            # connected before the one whose run this server resumes.
             'run': self.admission.run, 'epoch': epoch.ledger.number,
             'num_ranks': epoch.ledger.ranks(),
             'start': epoch.base_index,
@@ -221,7 +222,7 @@ class Scheduler:
         self.admission.on_broken()
         former = self.admission.epoch
         if former is not None:
-            # The pipeline has lost its place.
+            # The pipeline has lost its position.
             former.is_begun = former.is_loaded = False
             self._record(former)
 
@@ -286,7 +287,7 @@ class Scheduler:
             self._ask_measures()
 
     def _ask_measures(self) -> None:
-        # One at a time, however often clients ask.
+        # One request at a time, however often clients ask.
         if not self._is_measure_asked:
             self._is_measure_asked = True
             self.pipeline.measure(is_exact=bool(self.measuring))
@@ -362,7 +363,8 @@ class Scheduler:
             return
         index, state = found
         if wanted == epoch.ledger.length:
-            # Continued, and all was made: the pipeline is not needed.
+            # The resumed epoch has all its batches: the pipeline is not
+            # needed.
             epoch.base, epoch.base_index = state, index
             epoch.is_begun = epoch.is_open = epoch.is_exhausted = True
             self._answer_all(epoch)
@@ -373,8 +375,8 @@ class Scheduler:
     def _make_next(self, epoch: ServedEpoch) -> None:
         """Request the next batch of the pipeline if a client has credit for
         it."""
-        # One at a time: what is asked for later gets a slot that came back
-        # meanwhile, and is still in the processor's cache.
+        # One batch at a time: a later one gets a slot that was released
+        # meanwhile and is still in the processor's cache.
         if self._outstanding or epoch.is_exhausted or epoch.has_earlier():
             return
         index = epoch.cursor
@@ -463,7 +465,7 @@ class Scheduler:
         """Send the batches in memory to members that have credit."""
         while (delivery := epoch.next_delivery()) is not None:
             item, member = delivery
-            # On record before it is under way.
+            # Record the batch before it is sent.
             epoch.deliver(item, member, self.clock())
             connection = member.connection
             fields = {**item.fields, 'index': item.index,

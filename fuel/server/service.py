@@ -25,11 +25,11 @@ from fuel.wire.messages import ClientStatus, receive_all, send_now
 
 log = logging.getLogger(__name__)
 
-# A client has little to say.
+# Clients' messages are short.
 CLIENT_LIMITS = Limits(header=1 << 22, frames=0, total=0)
-# Seconds between looks at whether clients are still there.
+# Seconds between checks whether clients are still connected.
 PING = 0.3
-# Seconds of reading what clients sent, before a batch is made for some.
+# Most seconds of reading clients' messages before a batch is made.
 _RECEIVE_SECONDS = 0.01
 # Seconds within which the last messages of a client that is gone are read.
 _LAST_MESSAGES_SECONDS = 1.0
@@ -118,7 +118,7 @@ class Service:
             fields = unpack_header(parts[1].bytes, CLIENT_LIMITS)
             self._handle(parts[0].bytes, fields, parts[1])
         except (WireError, TypeError, ValueError, LookupError) as error:
-            # Nobody's bytes may end the service of the others.
+            # No message of one client may end the service of the others.
             self.listener.rejected.reject_message(error)
 
     @fault_point('server receive')
@@ -156,7 +156,8 @@ class Service:
             if other.client == connection.client \
                     or other.identity == identity:
                 if other.identity != identity:
-                    # If it still lives, it shall connect again, not wait.
+                    # If that client still runs, it must connect again, and not
+                    # wait.
                     self.send(other, {'type': 'bye'})
                 self._lose(other)
         self.connections[identity] = connection
@@ -185,7 +186,7 @@ class Service:
         """Send a message to a client."""
         error = self._post(connection.identity, fields, frames)
         if error:
-            # It lacks a message, so later ones are of no use.
+            # It misses a message, so later ones are of no use.
             connection.gone_since = connection.gone_since or time.monotonic()
             connection.is_deaf = error == zmq.EAGAIN
 

@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 
 # Seconds that a stage may hold the interpreter after SIGTERM.
 _STOP_SECONDS = 5
-# Signals of a process that crashed. SIGKILL is none: whoever sent it, such as
-# a system without memory, wants the process gone.
+# Signals of a process that crashed. SIGKILL is not one of them: its sender,
+# such as a system without memory, wants the process to end.
 _CRASHES = ('SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGSEGV')
 # A server that crashes more often in so many seconds is not started again.
 _MOST_CRASHES = 5
@@ -97,7 +97,7 @@ def _announce_and_wait(server: Server) -> None:
     previous = signal.signal(signal.SIGTERM, lambda *_: ended.set())
     try:
         termination.arm(signal.SIGTERM, _STOP_SECONDS)
-        # Whoever reads the line may end the process at once.
+        # The reader of the line may end the process at once.
         _announce(server)
         while not ended.wait(0.1) and not server.wait(0):
             pass

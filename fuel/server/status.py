@@ -9,8 +9,8 @@ from fuel.server.dispatch import ServedEpoch
 from fuel.typing import StreamLike
 from fuel.wire.messages import ClientStatus
 
-# Of the numbers of a server: how Prometheus calls them, whether they grow, and
-# a line of help.
+# For each number of a server: its name for Prometheus, whether it grows, and a
+# line of help.
 _NAMES = {
     'batches': ('batches', True, 'Batches that the server made'),
     'bytes': ('bytes', True, 'Bytes of the batches that the server sent'),
@@ -51,7 +51,8 @@ def clients_of(connections: Iterable[ClientConnection],
     for one in connections:
         member = None if epoch is None else epoch.members.get(one.client)
         yield ClientStatus(
-            # Only half of it: a peer with the whole name replaces the client.
+            # Only half of the name: a peer that knows the whole name could
+            # replace the client.
             one.client[:len(one.client) // 2], one.rank, one.is_local,
             one.connected(),
             one.num_delivered,
@@ -78,7 +79,7 @@ def samples_of_server(numbers: Mapping[str, object],
                 ('connected.seconds', False, one.seconds),
                 ('wait.seconds', True, one.waited),
                 ('waiting', False, int(one.is_waiting)),
-                # It has all that it may have, and its user takes none.
+                # It has all batches that it may have, and its user takes none.
                 ('busy', False, int(one.lag >= one.hwm))):
             yield Sample(f'fuel.server.client.{name}', grows, labels, value,
                          _OF_CLIENTS[name])

@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeAlias, TypeGuard
 import numpy
 from numpy.typing import NDArray
 
-# A smaller array is copied with the description: it would keep a whole slot
-# for as long as somebody keeps it.
+# Smaller arrays are copied into the description: otherwise one that is kept
+# would keep its whole slot.
 SMALL = 1 << 14
 
 
@@ -50,7 +50,7 @@ class ArrayPickler(pickle.Pickler):
         contiguous."""
         if order == 'F':
             array = array.T
-        # A buffer that may not be written arrives as such.
+        # A read-only buffer is loaded as a read-only array.
         is_writable = array.flags.writeable or self.makes_writable
         if not (array.flags.c_contiguous
                 and array.flags.writeable == is_writable):
@@ -95,7 +95,8 @@ def load_batch(description: bytes | memoryview, buffers: Sequence[Any]) -> Any:
 
 
 # Nearly all batches are tuples of arrays with the types and shapes of the
-# batch before: these need no pickle.  No pickle begins with this byte.
+# batch before. They are encoded without pickle. No pickle begins with this
+# byte.
 _PLAIN = 0
 # Type, shape and size of each array, and whether it is in the description.
 _Kinds: TypeAlias = tuple[

@@ -22,7 +22,7 @@ _HEADER = struct.Struct('<IIQQQQ')
 _MOST_DESCRIPTORS = 16
 _DESCRIPTOR = array.array('i').itemsize
 _CHUNK = 1 << 16
-# Seconds before a message is sent again that found the socket's buffer full.
+# Seconds before another attempt to send if the socket's buffer was full.
 _RETRY_SECONDS = 0.05
 
 
@@ -288,7 +288,7 @@ class Channel:
                 'i', sent[:len(sent) - len(sent) % _DESCRIPTOR]))
         if flags & socket.MSG_CTRUNC:
             self._ended = True
-            # Those that came are of use without the others to nobody.
+            # Some descriptors are missing, so the received ones are of no use.
             self._close_descriptors()
             raise OSError(
                 errno.EMFILE, 'shared memory of another process cannot be '

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-# Both sides of a segment fault its pages in at once, not one by one.
+# Both processes map all pages of a segment at once, not one by one.
 _FLAGS = 0 if sys.platform == 'win32' else (
     mmap.MAP_SHARED | getattr(mmap, 'MAP_POPULATE', 0))
 #: True if the system has anonymous files in memory (memfd).
@@ -33,8 +33,8 @@ class DescriptorOwner:
             self.descriptor = None
 
     def __del__(self) -> None:
-        # Interpreter exit may have taken the module's names away, also that
-        # of `suppress`.
+        # At the interpreter's exit, names of the module, such as `suppress`,
+        # may not exist any more.
         try:  # noqa: SIM105
             self.close_descriptor()
         except Exception:  # noqa: BLE001, S110
@@ -76,7 +76,7 @@ class Segment(DescriptorOwner):
             return cls(descriptor, size)
 
 
-# Reasons of the errors by their numbers, for the text of the error.
+# Causes of errors by the error's number, for its text.
 _LIMITS = {
     errno.EFBIG: 'the limit of the size of files (ulimit -f) is one of it too',
     errno.EMFILE: 'as many files are open as may be (ulimit -n)',
@@ -101,7 +101,7 @@ def _create_descriptor() -> int:
     if HAS_MEMFD:
         return os.memfd_create(
             _NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    # No anonymous memory here: a file that nobody else can open.
+    # Without anonymous memory: a file that no other process can open.
     descriptor, path = tempfile.mkstemp(prefix=_NAME)
     os.unlink(path)
     return descriptor
@@ -120,7 +120,7 @@ def write_segment(parts: Sequence[tuple[int, memoryview]],
             os.ftruncate(descriptor, size)
             for offset, content in parts:
                 place = 0
-                # A system writes 2 GiB at once at most.
+                # Systems write at most 2 GiB in one call.
                 while place < len(content):
                     place += os.pwrite(
                         descriptor, content[place:], offset + place)

@@ -24,7 +24,8 @@ from fuel.transport.slots import align
 
 Reducer: TypeAlias = Callable[[Any], Any]
 
-# An array of so many bytes is shared; a smaller one is copied for each.
+# Arrays of at least so many bytes are shared; smaller ones are copied for each
+# process.
 SHARED_BYTES = 1 << 20
 # Bytes that a socket takes before the other side reads.
 _INLINE = 1 << 15
@@ -106,7 +107,7 @@ class SharedPickle(DescriptorOwner):
             if reducers is not None:
                 pickler.dispatch_table = reducers
             pickler.dump(instance)
-            # The pickler keeps the arrays, and so what is mapped, till here.
+            # The pickler keeps the arrays, and so their mappings, until here.
             if not reads_once or pickler.maps.are_true():
                 break
         description = stream.getvalue()

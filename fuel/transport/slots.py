@@ -18,8 +18,7 @@ Extent = tuple[int, int]
 
 # Arrays in a slot begin at multiples of this (a cache line).
 ALIGNMENT = 64
-# Small slots share a segment of this size, so that there are few
-# descriptors.
+# Small slots share a segment of this size, so that few descriptors are needed.
 _SLAB = 1 << 22
 _SMALLEST = 1 << 14
 
@@ -66,7 +65,7 @@ class SlotPool:
         self.used: dict[int, Slot] = {}
         self._in_use = 0
         self.retired_segments: list[int] = []
-        # Slots that something in this process still looks at.
+        # Slots in which stages of this process still hold arrays.
         self._deferred: list[tuple[Slot, Placement]] = []
         self._num_slots = 0
         self._num_segments = 0
@@ -208,7 +207,7 @@ def write_into(slot: Slot, buffers: Buffers,
     offsets = [address_of(buffer) - start for buffer in buffers]
     extents = [(offset, buffer.nbytes) for offset, buffer
                in zip(offsets, buffers, strict=True)]
-    # Nearly always they are where those of the batch before were.
+    # Nearly always they have the places of the arrays of the batch before.
     if placement is not None and extents == expected:
         return extents
     found = _find_places(slot, extents, placement)
@@ -260,7 +259,8 @@ def detach(buffers: Buffers, placement: Placement | None) -> None:
     is_placed = placement is not None and bool(placement.references)
     for place in range(len(buffers)):
         if is_placed or _num_references(buffers, place) > _OURS:
-            # Into memory that earlier batches had: new pages cost more.
+            # Copy into memory that earlier batches used: new pages cost more
+            # time.
             copy = empty(buffers[place].shape, numpy.uint8)
             copy[...] = buffers[place]
             buffers[place] = copy
@@ -275,5 +275,5 @@ def _num_references(buffers: Buffers, place: int) -> int:
     return sys.getrefcount(root) if isinstance(root, numpy.ndarray) else 0
 
 
-# As many of them are ours; versions of Python count differently.
+# So many references are this module's; versions of Python count differently.
 _OURS = _num_references([numpy.empty(1, numpy.uint8)], 0)

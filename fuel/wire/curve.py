@@ -84,7 +84,7 @@ class ClientKeys:
             seen = tuple((path.name, stat.st_mtime_ns, stat.st_ino)
                          for path in paths for stat in [path.stat()])
         except OSError:
-            # A key is being removed; the next look finds what is left.
+            # A key is being removed; the next call finds the remaining ones.
             return self._keys
         if seen != self._seen:
             keys = []

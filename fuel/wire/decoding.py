@@ -14,7 +14,8 @@ from fuel.utils.sparse import SparseRows, make_csr
 from fuel.wire.header import (
     LIMITS, PLAIN_KINDS, Limits, WireError, get_field)
 
-# Elements whose type takes no bytes are not paid for by the sender.
+# Most elements of a type without bytes: a short message could describe any
+# number of them.
 _MOST_EMPTY = 1 << 20
 # Smaller buffers are copied: they may share memory with other messages.
 _SMALL = 1 << 14
@@ -249,7 +250,7 @@ def own_array(buffer: bytes | bytearray | memoryview, dtype: numpy.dtype[Any],
         array = numpy.empty(count, dtype)
         array.view(numpy.uint8)[:] = raw
     if dtype.kind in 'UV':
-        # Texts, and structures that may have some.
+        # Text, and structures that may have text.
         check_text(array)
     return array
 
@@ -273,7 +274,8 @@ def rebuild(described: object, depth: int = 4) -> numpy.dtype[Any]:
             SyntaxError) as error:
         raise WireError(
             f'not a data type: {str(described)[:80]} ({error})') from None
-    # An array has no type with a shape of its own; only fields have.
+    # Only the type of a field may have a shape of its own, not that of an
+    # array.
     if (dtype.hasobject or dtype.itemsize > _LARGEST_ITEM
             or dtype.subdtype is not None):
         raise WireError(f'a data type that is not allowed: {dtype}')

@@ -96,7 +96,7 @@ def encode_array(kind: str, array: NDArray[Any],
         order = 'F'
         flat = array.T
     else:
-        # Not ascontiguousarray, which makes one dimension of none.
+        # Not ascontiguousarray, which adds a dimension to a scalar.
         flat = array if array.flags.c_contiguous else _copy(array)
     if array.nbytes:
         buffers.append(flat.reshape(-1).view(numpy.uint8))
@@ -106,7 +106,7 @@ def encode_array(kind: str, array: NDArray[Any],
 
 def _encode_sparse(batch: SparseRows, buffers: Buffers) -> Any:
     """Return the description of a sparse batch, by its three arrays."""
-    # SciPy lets the first two be longer than what is used of them.
+    # In SciPy, data and indices may be longer than their used part.
     used = slice(int(batch.indptr[-1]))
     return {'type': 'csr', 'shape': list(map(int, batch.shape)),
             'data': encode_array('array', batch.data[used], buffers),
@@ -174,7 +174,7 @@ def _as_rectangular(elements: list[Any]) -> NDArray[Any] | None:
 
 def _holds_numbers(value: object) -> bool:
     if isinstance(value, (list, tuple)):
-        # Long lists of plain numbers at the speed of C.
+        # This checks long lists of plain numbers at the speed of C.
         return _NUMBERS.issuperset(map(type, value)) or all(
             map(_holds_numbers, value))
     if isinstance(value, numpy.ndarray):

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-# The fields of a header: what JSON gives, so checked when used.
+# The fields of a header, as JSON gives them; they are checked when used.
 Fields = dict[str, Any]
 
 # The first bytes of each header, and the version of the protocol.
@@ -12,7 +12,7 @@ MAGIC = b'FUEL'
 VERSION = 3
 # Kinds of types that are plain bytes: no objects, no types of other packages.
 PLAIN_KINDS = frozenset('biufcmMSUV')
-# About what an array takes in memory, beside its elements.
+# About the memory of an array without its elements, in bytes.
 _BYTES_AN_ARRAY = 128
 
 

@@ -14,8 +14,8 @@ class IndexSet:
     """A set of non-negative integers, kept as intervals."""
 
     def __init__(self, ranges: Iterable[Iterable[int]] = ()) -> None:
-        # Start and stop of each interval, ascending: a place in them is even
-        # outside of the intervals and odd inside of one.
+        # Start and stop of each interval, in ascending order. The number of
+        # bounds up to an index is odd inside of an interval and even outside.
         self._bounds: list[int] = []
         for start, stop in ranges:
             self.add(start, stop)

@@ -18,8 +18,9 @@ from fuel.wire.decoding import decode
 from fuel.wire.encoding import encode
 from fuel.wire.header import WireError, get_field, pack_header, unpack_header
 
-# Milliseconds between signs of life, and without one until a connection is
-# cut; the sockets' own threads give them, whatever Python does.
+# Milliseconds between heartbeats, and milliseconds without one until a
+# connection is cut. The sockets' own threads send them, even while Python is
+# busy.
 HEARTBEAT = 200, 800
 _NOBLOCK = int(zmq.NOBLOCK)
 _MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
@@ -29,7 +30,7 @@ _POLLIN = int(zmq.POLLIN)
 
 def receive_all(socket: zmq.Socket[bytes]) -> Iterator[list[Any]]:
     """Yield the messages that have arrived, without waiting."""
-    # Asking is cheaper than the exception that says that there are none.
+    # The query takes less time than the exception about a missing message.
     while int(socket.get(_EVENTS)) & _POLLIN:
         try:
             part = socket.recv(_NOBLOCK, copy=False)

@@ -19,8 +19,8 @@ def prove(secret: bytes, client: str) -> str:
 def open_foreign(pid: int, descriptor: int, size: int) -> Segment:
     """Map a segment of another process of this host."""
     path = f'/proc/{pid}/fd/{descriptor}'
-    # Nothing but a segment of ours: a server must not make its clients open
-    # just any file of theirs.
+    # Only a segment of Fuel: a server must not make its clients open any other
+    # file.
     if not os.readlink(path).startswith('/memfd:fuel-segment'):
         raise PermissionError(f'{path} is not a segment')
     opened = os.open(path, os.O_RDWR | os.O_CLOEXEC)

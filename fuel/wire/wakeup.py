@@ -30,7 +30,7 @@ class WakeUp:
 
     def __call__(self) -> None:
         """Wake up the waiting thread."""
-        # A full pipe wakes up as well; a closed one has nobody to wake.
+        # A full pipe wakes the thread up, too; after closing, no thread waits.
         with suppress(BlockingIOError, OSError):
             os.write(self._end, b'x')
 

@@ -31,7 +31,8 @@ from fuel.utils.remote_errors import pickle_error
 
 Sizes = tuple[int, Sequence[Extent]]
 Description = TypeVar('Description')
-# Seconds between two reports of what the stages took: one takes 0.2 ms.
+# Seconds between two reports of the stages' measurements: a report takes 0.2
+# ms.
 _REPORT_SECONDS = 0.1
 
 
@@ -234,7 +235,8 @@ class BatchMaker(Generic[Description]):
         self.sizes = need, extents
         buffers.clear()
         if placement is not None and not placement.is_free():
-            # A stage keeps what it returned, so nobody may write there.
+            # A stage keeps an array that it returned, so the slot must not
+            # change.
             buffers.extend(slot.bytes[offset:offset + size].copy()
                            for offset, size in extents)
             return made
@@ -264,7 +266,7 @@ class BatchMaker(Generic[Description]):
         if self._is_exact or is_last or now >= self._next_report:
             self._next_report = now + _REPORT_SECONDS
             report = measure_stages(self.stream)
-            # Another epoch of the same stream may be in no profile.
+            # Spans only while this epoch is timed: the stream may have others.
             spans = take_spans(self.stream) if self._is_exact else []
         return Note(path, seconds, report, self.num_ahead, spans)
 
@@ -275,7 +277,7 @@ class BatchMaker(Generic[Description]):
         if self._step > 1:
             skip(self._iterator,
                  self._step - 1 if self.num_made else self._first)
-        # One batch of one worker is enough to see.
+        # Watching one batch of one worker is enough.
         is_watched = self._first == 1 and not self.num_made
         with warn_if_drawn() if is_watched else nullcontext():
             batch: Batch = next(self._iterator)
@@ -309,7 +311,7 @@ class RunningEpochs(Generic[Description]):
         self._newest = 0
         # Sizes of an epoch that is over or left.
         self._sizes: Sizes = 0, ()
-        # The epoch after which the stream stands, and how many items it had.
+        # The epoch whose end the stream is at, and the number of its items.
         self._stands_after: tuple[int, int] | None = None
 
     def open(self, number: int, *, state: State | None = None,
@@ -323,7 +325,7 @@ class RunningEpochs(Generic[Description]):
         """
         newest = self.get(self._newest)
         if after and follows is not None and follows == self._stands_after:
-            # Nothing was made beyond it.
+            # The stream is at that state already.
             state = None
         self._newest, self._stands_after = number, None
         # Its batches will be like those of the epoch before.
@@ -401,7 +403,7 @@ def open_epoch(stream: StreamLike, state: State | None = None,
     if state is not None:
         stage_of(stream).load(state)
         if after and state['epoch'] == RUNNING:
-            # That epoch was left; the one that follows is wanted.
+            # The epoch of the state was left: begin it, and make the next one.
             stream.get_epoch_iterator()
     for name in calls:
         getattr(stream, name)()

@@ -30,28 +30,30 @@ from fuel.utils.threads import stack_of
 # The number of the system call ``futex``, by the kind of machine.
 _FUTEX = {'x86_64': '202', 'aarch64': '98', 'riscv64': '98',
           'loongarch64': '98', 'ppc64le': '221', 's390x': '238'}
-# Length of the window of time, in seconds, that a description is about.
+# Length, in seconds, of the time that a description is about.
 _WINDOW_SECONDS = 10.0
-# The part of that from which a process is busy, starved, or reads pages.
+# Share of that time from which a process counts as busy or starved.
 _BUSY_SHARE = 0.5
-# Pages a second, and at all, that come from the disk if memory is short.
+# Pages read from the disk, per second and in total, from which memory counts
+# as short.
 _SWAPPED, _SWAPPED_LEAST = 20, 100
 _STATES = {
     'T': 'it is stopped (SIGSTOP; `kill -CONT {pid}` lets it go on)',
     't': 'it is stopped by a debugger'}
-# Seconds that a description needs at least, since the system counts in
-# hundredths.
+# Least seconds that a description needs, since the system counts in hundredths
+# of a second.
 _LEAST_SECONDS = 0.2
-# Share of a processor that an idle worker uses at most, in threads that wake
-# now and then to look at a clock.
+# Greatest share of a processor that an idle worker uses, in threads that wake
+# up now and then to check a clock.
 _IDLE_SHARE = 1e-4
-# The same of threads that wait for an interpreter that another one keeps, at
-# which they look 200 times a second; the system counts in hundredths.
+# The same share for threads that wait for the interpreter, which another
+# thread holds: they check it 200 times a second. The system counts in
+# hundredths of a second.
 _POLLING_SHARE = 0.02
 _TICK_SECONDS = 0.01
 # Seconds before another check of a worker that cannot be judged yet.
 _RETRY_SECONDS = 1.0
-# Harmless where nobody handles it.
+# A process without a handler ignores this signal.
 _SIGNAL = signal.SIGURG
 # Seconds within which the stacks are written, and between reads of them.
 _STACKS_SECONDS = 2.0
@@ -117,7 +119,7 @@ class UsageWatch:
         if self._first_delay is None:
             self._first_delay = now.delay
         self._seen.append((time.monotonic(), now))
-        # The first one that is left is of so many seconds ago, or later.
+        # Drop the usages before the window, except the last of them.
         while len(self._seen) > 2 and (
                 self._seen[-1][0] - self._seen[1][0] >= _WINDOW_SECONDS):
             self._seen.popleft()
@@ -202,7 +204,7 @@ def may_wait(pid: int, asking: int | None = None) -> bool | None:
                 call = file.read().split()
             if asking is None and int(thread) != pid and (
                     call[0] == 'running'):
-                # It looks whether the interpreter is free.
+                # The thread checks whether the interpreter is free.
                 continue
             if call[0] != number:
                 return True
@@ -342,7 +344,7 @@ def read_stacks(pid: int, trace: Segment) -> str:
     time."""
     assert trace.descriptor is not None
     trace.memory[:] = bytes(trace.size)
-    # The worker writes where the descriptor stands, which both share.
+    # The worker writes at the descriptor's offset, which both processes share.
     os.lseek(trace.descriptor, 0, os.SEEK_SET)
     os.kill(pid, _SIGNAL)
     deadline = time.monotonic() + _STACKS_SECONDS

@@ -65,7 +65,8 @@ class Generators(NamedTuple):
         name = self.numpy['bit_generator']
         state: Any = self.numpy
         present: Any = module.get_state(legacy=False)
-        # A kind that is not NumPy's own is known where it is inherited only.
+        # A bit generator that is not NumPy's own can only be used if this
+        # process inherited it.
         kind = getattr(module, name, numpy.random.MT19937)
         if self.number or kind.__name__ != name != present['bit_generator']:
             state = kind(_seed(self.numpy, self.number)).state
@@ -162,7 +163,7 @@ def _warn() -> None:
 
 
 def _seed(state: object, number: int) -> int:
-    # Of use where workers start alone.
+    # Needed only when workers start.
     import hashlib
     digest = hashlib.sha256(b'worker %d' % number)
     digest.update(_as_bytes(state))
@@ -264,7 +265,8 @@ class Seeds(NamedTuple):
         random.seed(self.python)
         module: Any = numpy.random
         if _can_exchange():
-            # To copy the state of another one back takes as long as all else.
+            # Restoring another generator's state would take as long as the
+            # rest.
             module.set_bit_generator(_ours())
         module.seed(self.numpy)
         torch = _generator_of_torch()

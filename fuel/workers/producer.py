@@ -28,13 +28,13 @@ from fuel.workers.deadlock import own_activity, write_stacks_to
 from fuel.workers.global_random import Generators
 from fuel.utils.remote_errors import pickle_error
 
-# Seconds that a pipeline has to end by itself.
+# Seconds within which a pipeline must end by itself.
 _END_SECONDS = 1.0
-# Seconds between checks whether it is busy.
+# Seconds between checks whether the pipeline is busy.
 _POLL_SECONDS = 0.25
 # Bytes for the stacks of a worker that does not answer.
 _TRACE_BYTES = 1 << 15
-# A description of fewer bytes travels in the message, not in a slot.
+# A description of at most so many bytes is sent in the message, not in a slot.
 _INLINE = 1 << 10
 
 
@@ -126,7 +126,8 @@ class Producer:
     def _handle(self, message: Message, pipeline_thread: int) -> None:
         kind = message.kind
         if kind == Kind.DELIVERED:
-            # It names one slot too, which nearly always comes back then.
+            # The message may also return one slot: nearly always one is free
+            # then.
             if message.second:
                 self.pool.release(message.second - 1, bool(message.third))
             self.epochs.count_delivered(message.epoch, message.first)

@@ -91,7 +91,7 @@ class RemoteSession(PendingItem, Generic[Source]):
         if self.receipt is None:
             return
         if self._is_counting:
-            # A handler of a signal came in the middle.
+            # A signal's handler asks for the state while `count` runs.
             raise RuntimeError(
                 'a state was asked for while a batch is being counted: '
                 f'{ADVICE}')
@@ -153,7 +153,7 @@ class RemoteStage(StreamStage):
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
         """Make an epoch, and its session, the stream's latest one."""
         super().adopt(epoch, iterator)
-        # A finished epoch lets go of its attributes, but not of this.
+        # A finished epoch drops its attributes, but keeps its session.
         session = epoch.attributes.get('session', session_of(epoch))
         session.stream = weakref.ref(self.stream)
         vars(epoch)['session'] = epoch.pending_item = session

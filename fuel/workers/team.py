@@ -24,7 +24,7 @@ from fuel.utils.remote_errors import unpickle_error
 from fuel.workers.batch_maker import Note, ReceivedItem
 from fuel.workers.remote_stream import RemoteSession
 
-#: Seconds for what another worker has to say of an epoch that is over.
+#: Seconds to wait for the last measurements of another worker after an epoch.
 MOMENT = 0.2
 # Tells workers apart, also those that are gone.
 _numbers = itertools.count()
@@ -62,7 +62,7 @@ class RemoteEpoch:
             self.fail(pipeline_error(answer))
         else:
             self.base = pickle.loads(answer)
-        # Last: Ctrl-C may come before.
+        # This is set last, since Ctrl-C may come before.
         self.opened = True
 
     def fail(self, error: Exception) -> None:
@@ -241,8 +241,8 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
         if note is not None:
             is_late = take_note(self._number, note.path, note.seconds,
                                 note.report, note.spans)
-            # The worker learns some batches later what was taken. With none
-            # before it, it was taken at once.
+            # The worker learns some batches later which ones were taken. An
+            # item without earlier ones was taken at once.
             epoch.num_ready = 0 if is_late else (
                 note.num_ahead and note.num_ahead + 1)
 
@@ -310,7 +310,8 @@ class Team:
         count = len(self.workers)
         if count == 1:
             return [self.workers[0].begin({**start, 'follows': follows})]
-        # Each has prefetched other batches, so each goes back.
+        # Each worker has prefetched different batches, so each loads the
+        # state.
         return [worker.begin({**start, 'share': (place, count)})
                 for place, worker in enumerate(self.workers)]
 
@@ -430,7 +431,8 @@ class WorkerSession(RemoteSession[StreamLike]):
                 state.add_note(str(self.team.error))
                 raise state
             self.resume, self.after, self.calls = state, False, ()
-        # Workers that are in the other team too make the rest of it anew.
+        # Workers that are also in the new team make the rest of the epoch
+        # again.
         self.leave()
         stage: Any = stage_of(stream)
         self.begin(stage.get_team())

@@ -61,7 +61,8 @@ class ThreadProducer:
         self.wanted: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.failure: BaseException | None = None
         self._steps: deque[Callable[[], None]] = deque()
-        # Since when there is no room for another batch; 0 if there is.
+        # Time since which there is no room for another batch; 0 if there is
+        # room.
         self._full_since = 0.0
         self._is_known_to_draw_nothing = False
         self._refusal: ValueError | None = None
@@ -85,7 +86,7 @@ class ThreadProducer:
             try:
                 self._turn.get_nowait()
             except queue.Empty:
-                # Whoever has the turn looks again when it has ended.
+                # The running step checks again for work when it has ended.
                 return
             if self._has_work():
                 self.in_order.submit(self._take_step)
@@ -129,7 +130,8 @@ class ThreadProducer:
         """Begin an epoch."""
         try:
             if self._refusal is not None:
-                # A seed that is set again changes nothing.
+                # Another begin that sets the same seed again would not be
+                # noticed.
                 raise self._refusal
             with self._watched():
                 maker = self.epochs.open(epoch.number, prepare=partial(

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-# To wait for a process needs it, and the collector may end a worker in the
-# middle of any import, also of this one.
+# Waiting for a process needs this module. The garbage collector may end a
+# worker during any import, also during the import of this module.
 import multiprocessing.connection
 import multiprocessing.context
 import multiprocessing.process
@@ -40,7 +40,7 @@ from fuel.utils.remote_errors import signal_name
 
 log = logging.getLogger(__name__)
 
-# Seconds that a worker has to end by itself, or to answer.
+# Seconds within which a worker must end by itself, or answer.
 _ANSWER_SECONDS = 2.0
 # Seconds between checks of how long the consumer has waited.
 _POLL_SECONDS = 1.0
@@ -65,7 +65,7 @@ class Worker(EpochWorker[RemoteEpoch]):
         self._activity: Activity | None = None
         # Memory for the stacks of a worker that does not answer.
         self._trace: Segment | None = None
-        # True once the log says what keeps it from work.
+        # True after a warning about what keeps the worker from working.
         self._has_warned = False
         self._has_answered = False
         # True after a wait timed out: another worker makes new epochs.
@@ -180,14 +180,14 @@ class Worker(EpochWorker[RemoteEpoch]):
     def _ask_for_more(self, epoch: RemoteEpoch) -> None:
         returned = self.leases.returned()
         slot, reuse = returned.pop() if returned else (-1, False)
-        # A worker that is gone is noticed when something is wanted of it.
+        # If the worker has ended, the next wait for it raises the error.
         delivered = Message(
             Kind.DELIVERED, epoch.number, epoch.taken, slot + 1, int(reuse))
         self._send(*[Message(Kind.RELEASE, 0, slot, int(reuse))
                      for slot, reuse in returned], delivered)
 
     def _send(self, *messages: Message) -> None:
-        # One that is stopped makes no room for them.
+        # Without waiting: a stopped worker reads no messages.
         with suppress(ChannelClosed):
             self._channel.post(*messages)
 
@@ -212,7 +212,8 @@ class Worker(EpochWorker[RemoteEpoch]):
                 end_thread_at_exit()
                 self.error = self._death()
                 raise self.error from None
-            # While this process was stopped, by Ctrl-Z say, it did not wait.
+            # The time while this process was stopped, by Ctrl-Z for example,
+            # does not count.
             waited += min(time.monotonic() - begin, interval)
             if message is not None:
                 self._handle(message)
@@ -347,6 +348,6 @@ def _stop(channel: Channel,
         if process.exitcode is not None:
             process.close()
     if channel.peer is not None:
-        # All that a fork server started seems to end when that does.
+        # If the fork server ends, its processes seem to have ended, too.
         channel.peer.end(_ANSWER_SECONDS)
     channel.close()
