@@ -39,7 +39,7 @@ __all__ = ['AmbiguousLayoutError', 'AxisLabelsMismatchError',
 
 
 class FuelError(Exception):
-    """Base class of the errors that are Fuel's own."""
+    """Base class of all errors of Fuel."""
 
 
 class ConfigurationError(FuelError, ValueError):
@@ -51,11 +51,11 @@ class ConfigurationError(FuelError, ValueError):
 
 
 class AxisLabelsMismatchError(FuelError, ValueError):
-    """The axis labels of a source are not those that a stage works on."""
+    """The axis labels of a source differ from those that a stage needs."""
 
 
 class AmbiguousLayoutError(FuelError, ValueError):
-    """A file can be opened in several ways, which the text lists."""
+    """A file can be opened in several ways; the error lists them."""
 
 
 class UnknownLayoutError(FuelError, ValueError):

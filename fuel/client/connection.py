@@ -171,7 +171,7 @@ class Connection(ServerChannel):
             raise LostError
 
     def _wait(self, find: Callable[[], Any], what: str) -> Any:
-        """Wait until `find` returns something, and return it."""
+        """Wait until `find` returns a true value, and return that value."""
         start = time.monotonic()
         patience = start + 30 * _WARNING_SECONDS
         while not (found := self._talk(find, _RECHECK_SECONDS)):

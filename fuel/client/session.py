@@ -168,7 +168,8 @@ class ServerSession(RemoteSession[Connector]):
                            in self._known.items() if number >= latest}
 
     def _front(self) -> int:
-        """Return the first batch not known to be delivered."""
+        """Return the index of the first batch that is not known to be
+        delivered."""
         return self._delivered.first_missing(self._floor)
 
     def _latest_known(self) -> int:
@@ -211,7 +212,7 @@ class ServerSession(RemoteSession[Connector]):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it waits for a batch of the server (bool)."""
+        """Whether the session waits for a batch of the server (bool)."""
         return self.connection is not None and self.connection.is_waiting
 
     def leave(self) -> None:

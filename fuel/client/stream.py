@@ -66,7 +66,7 @@ class ServedStage(RemoteStage):
 
     @property
     def queue(self) -> tuple[int, int]:
-        """Number of prefetched batches, and limit (int, int)."""
+        """Number of prefetched batches, and its limit (int, int)."""
         made = vars(self.stream).get('_made', [])
         return sum(len(one.queue) for one in made), self.stream.hwm
 
@@ -186,7 +186,8 @@ class ServerDataStream(RemoteStream):
 
     def _set_deadlines(self, timeout: float | None, reconnect: float | None,
                        stalled: float | None) -> None:
-        """Set the longest waits, in seconds; None means the setting."""
+        """Set the time limits in seconds; None takes the value of the
+        setting."""
         self.timeout: float = (
             config.connect_timeout if timeout is None else timeout)
         self.reconnect: float = (

@@ -1,4 +1,4 @@
-"""Measurements for loggers and for Prometheus, without a package."""
+"""Export measurements to loggers and to Prometheus, without other packages."""
 from fuel.export.flat import as_flat
 from fuel.export.prometheus import MetricsServer, serve_metrics
 

@@ -1,4 +1,5 @@
-"""Admission: which epoch a client joins, continues or begins."""
+"""Admission: the choice of the epoch that a client joins, resumes or
+begins."""
 from __future__ import annotations
 
 import logging
@@ -220,7 +221,8 @@ class Admission:
         return None
 
     def _check_sharing(self, position: ClientPosition | None) -> None:
-        """Refuse to continue an epoch that other ranks shared."""
+        """Raise an error for a position in an epoch that other ranks
+        shared."""
         if position is None or position.is_over:
             return
         former = position.num_ranks

@@ -1,4 +1,4 @@
-"""Attendance: for which clients an epoch waits before it begins."""
+"""Attendance: the clients that an epoch waits for before it begins."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable

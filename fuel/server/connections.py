@@ -202,7 +202,7 @@ class ClientConnection:
 
 
 def produces_examples(stream: StreamLike) -> bool | None:
-    """Return whether a stream produces examples; None if it does not know."""
+    """Return whether a stream produces examples; None if unknown."""
     try:
         return bool(stream.produces_examples)
     except ValueError:

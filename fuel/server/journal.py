@@ -52,7 +52,7 @@ def default_path(setting: str, host: str, port: int) -> Path | None:
 
 
 def pack(event: Event) -> bytes:
-    """Return an event as a line."""
+    """Return the line that records an event."""
     text = json.dumps(event, separators=(',', ':')).encode()
     return b'%08x %b\n' % (zlib.crc32(text), text)
 

@@ -87,7 +87,7 @@ class Checkpoints:
         return None
 
     def states(self) -> Iterator[State]:
-        """Yield all states."""
+        """Yield the state of each checkpoint."""
         for _, receipt in self:
             yield available(receipt.state())
 
@@ -243,7 +243,7 @@ class Ledger:
         return forgotten
 
     def lose(self, client: str, deadline: float) -> None:
-        """Hold the pending batches of a client that vanished."""
+        """Record that a client vanished, and hold its pending batches."""
         account = self.accounts[client]
         account.is_present = False
         account.deadline = deadline

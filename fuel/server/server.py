@@ -1,4 +1,4 @@
-"""The server: its arguments, its threads, and when it begins and ends."""
+"""The server: its arguments, its threads, its start and its end."""
 from __future__ import annotations
 
 import logging

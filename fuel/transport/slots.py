@@ -24,7 +24,7 @@ _SMALLEST = 1 << 14
 
 
 class BudgetError(MemoryError):
-    """Two batches do not fit into the bytes that may be shared."""
+    """Two batches of a size do not fit into the shared memory allowed."""
 
 
 class Slot:

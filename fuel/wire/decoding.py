@@ -107,14 +107,14 @@ class Decoder:
         raise WireError(f'unknown type of data: {kind[:40]!r}')
 
     def number(self, item: dict[str, Any]) -> float:
-        """Return a float."""
+        """Return the float that an item describes."""
         try:
             return float.fromhex(get_field(item, 'value', str))
         except (ValueError, OverflowError) as error:
             raise WireError(f'not a number: {error}') from None
 
     def array(self, item: dict[str, Any]) -> NDArray[Any]:
-        """Return an array."""
+        """Return the array that an item describes."""
         dtype = rebuild(item.get('dtype'))
         shape = check_shape(item.get('shape'))
         order = item.get('order')
@@ -173,7 +173,7 @@ class Decoder:
         return numbers
 
     def strings(self, item: dict[str, Any]) -> list[Any]:
-        """Return a list of bytes or of texts."""
+        """Return the list of bytes or of texts that an item describes."""
         lengths = self.counts(get_field(item, 'count', int))
         content = bytes(self.take())
         if sum(lengths) != len(content):
@@ -216,7 +216,7 @@ class Decoder:
                 in zip(accumulate(sizes), sizes, shapes, strict=True)]
 
     def objects(self, item: dict[str, Any], depth: int) -> NDArray[Any]:
-        """Return an array of objects."""
+        """Return the array of objects that an item describes."""
         shape = check_shape(item.get('shape'))
         elements = self.decode(item.get('items'), depth + 1)
         if not isinstance(elements, list) \

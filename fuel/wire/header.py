@@ -17,7 +17,7 @@ _BYTES_AN_ARRAY = 128
 
 
 class WireError(ValueError):
-    """A message from outside violates the protocol."""
+    """A message from outside does not follow the protocol."""
 
 
 class Limits(NamedTuple):

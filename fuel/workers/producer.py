@@ -39,7 +39,7 @@ _INLINE = 1 << 10
 
 
 class Kind(enum.IntEnum):
-    """Kinds of messages."""
+    """Kinds of messages between a worker process and its consumer."""
 
     # From the consumer.
     OPEN = 1

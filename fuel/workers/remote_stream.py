@@ -117,7 +117,7 @@ class RemoteSession(PendingItem, Generic[Source]):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it waits for an item of another process (bool)."""
+        """Whether the session waits for an item of another process (bool)."""
         return False
 
     def leave(self) -> None:
@@ -171,7 +171,7 @@ class RemoteStage(StreamStage):
 
     @property
     def queue(self) -> tuple[int, int]:
-        """Number of prefetched batches, and limit (int, int)."""
+        """Number of prefetched batches, and its limit (int, int)."""
         raise NotImplementedError
 
     @property

@@ -527,7 +527,7 @@ class WorkerSession(RemoteSession[StreamLike]):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it waits for an item of a worker (bool)."""
+        """Whether the session waits for an item of a worker (bool)."""
         return self.team is not None and any(
             worker.is_used and worker.waiter.is_waiting
             for worker in self.team.workers)
