@@ -1,8 +1,8 @@
-"""Sparse batches: rows kept as their values that are not zero.
+"""Sparse batches: arrays that store only the values which are not zero.
 
 A batch of n examples is a :class:`scipy.sparse.csr_array` of shape
-(n, columns), an example one of shape (1, columns). SciPy may choose the type
-of indices anew where it makes an array; here they keep the type they have.
+(n, columns). An example has the shape (1, columns). SciPy may change the type
+of the indices when it makes an array; the functions here keep it.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SparseRows(Protocol):
     """The part of a :class:`scipy.sparse.csr_array` that Fuel uses.
 
     `data`, `indices`: value and column of each element, row after row.
-    `indptr`: start of each row in these, then the end of the last.
+    `indptr`: start of each row in these arrays, then the end of the last row.
     """
 
     data: NDArray[Any]
@@ -39,7 +39,7 @@ class SparseRows(Protocol):
     def __getitem__(self, rows: Any, /) -> Any: ...
 
     def toarray(self, *, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return the rows with their zeros."""
+        """Return the rows as a dense array."""
 
 
 def is_sparse(value: object) -> TypeGuard[SparseRows]:
@@ -54,29 +54,30 @@ def is_sparse(value: object) -> TypeGuard[SparseRows]:
 
 def make_csr(data: NDArray[Any], indices: IntegerArray, indptr: IntegerArray,
              shape: tuple[int, int]) -> SparseRows:
-    """Return a sparse batch of arrays that were checked before.
+    """Return a sparse batch made of arrays that were checked before.
 
     Parameters
     ----------
     data : array of numbers, shape (elements,)
         The values, row after row.
     indices : array of int32 or int64, shape (elements,)
-        The column of each, from 0 to below ``shape[1]``.
+        The column of each value, from 0 to ``shape[1] - 1``.
     indptr : array of int32 or int64, shape (rows + 1,)
-        Where each row begins in `data`, then where the last ends: from 0 to
-        `elements`, never decreasing.
+        The start of each row in `data`, then the end of the last row: numbers
+        from 0 to `elements` that never decrease.
     shape : tuple of int
         Numbers of rows and columns.
 
     Returns
     -------
     scipy.sparse.csr_array
-        Of these arrays themselves, without a check. SciPy's functions take
-        only the machine's byte order, and one type of indices: an array of
-        another byte order is copied, and int32 beside int64.
+        It holds these arrays without a check. SciPy's functions take only the
+        machine's byte order, and one type of `indices` and `indptr`. So an
+        array of another byte order is copied. If one of the two is int32 and
+        the other int64, the int32 array is copied.
     """
     empty = _empty(*shape)
-    # As copy.copy would, which takes several times as long.
+    # The same as copy.copy, which takes several times as long.
     batch: SparseRows = type(empty).__new__(type(empty))
     vars(batch).update(vars(empty))
     index_type = indices.dtype
@@ -90,16 +91,16 @@ def make_csr(data: NDArray[Any], indices: IntegerArray, indptr: IntegerArray,
 
 @functools.lru_cache(16)
 def _empty(rows: int, columns: int) -> SparseRows:
-    """Return an empty batch to copy: making a new one takes far longer."""
+    """Return an empty batch to copy, since making a new one takes longer."""
     from scipy.sparse import csr_array
     batch: SparseRows = csr_array((rows, columns))
-    # Of any length, since each copy gets others.
+    # Short, since each copy gets other arrays.
     batch.indptr = batch.indptr[:1].copy()
     return batch
 
 
 def _native(array: NDArray[Any], dtype: numpy.dtype[Any]) -> NDArray[Any]:
-    """Return an array as a type in the machine's byte order."""
+    """Return an array in a type, with the machine's byte order."""
     if array.dtype == dtype and dtype.isnative:
         return array
     return array.astype(dtype.newbyteorder('='))
@@ -111,7 +112,7 @@ def count_rows(data: Any) -> int:
     Raises
     ------
     TypeError
-        If they have no length.
+        If the data have no length.
     """
     return data.shape[0] if is_sparse(data) else len(data)
 
@@ -133,19 +134,20 @@ def iterate_rows(data: Any) -> Iterable[Any]:
 
 
 def rows_between(data: Any, start: int, stop: int) -> Any:
-    """Return the examples from `start` to before `stop` of a source."""
+    """Return the examples ``start:stop`` of the data of a source."""
     if is_sparse(data):
         return slice_rows(data, start, stop)
     return data[start:stop]
 
 
 def arrays_of(batch: SparseRows) -> tuple[NDArray[Any], ...]:
-    """Return the arrays that a sparse batch is kept in."""
+    """Return the three arrays that a sparse batch consists of."""
     return batch.data, batch.indices, batch.indptr
 
 
 def count_bytes(data: Any) -> int:
-    """Return the number of bytes of the arrays of data; 0 of other data."""
+    """Return the number of bytes of an array or a sparse batch; 0 for other
+    data."""
     if is_sparse(data):
         return sum(array.nbytes for array in arrays_of(data))
     nbytes: int = getattr(data, 'nbytes', 0)
@@ -154,39 +156,41 @@ def count_bytes(data: Any) -> int:
 
 def require_dense(data: Any, source: str, user: str,
                   then: str = '') -> None:
-    """Refuse sparse data where the numbers of a dense array are needed.
+    """Raise TypeError if data are sparse, where a dense array is needed.
 
     Parameters
     ----------
     data : object
-        Those of a source, of any kind.
+        The data of a source, of any kind.
     source : str
+        Name of the source, for the error.
     user : str
-        Who needs them, for the error.
+        Name of the function or class that needs dense data, for the error.
     then : str, optional
-        What is called of the stream with dense data, for the error.
+        A call that follows the stream with dense data in the error.
 
     Raises
     ------
     TypeError
-        If they are sparse; the text says how to make them dense.
+        If the data are sparse; the text says how to make them dense.
     """
     if is_sparse(data):
         raise TypeError(
-            f'{user} takes no sparse data, but source {source!r} has a '
-            f'csr_array of shape {data.shape}: make arrays of them before, '
+            f'{user} does not take sparse data, but source {source!r} is a '
+            f'csr_array of shape {data.shape}: convert it to an array first, '
             f'with ToDense(stream, which_sources=({source!r},)){then}')
 
 
 def require_plain(data: Any, source: str, user: str, then: str = '') -> None:
-    """Refuse sparse data, and masked arrays; see :func:`require_dense`."""
+    """Raise TypeError for sparse data and for masked arrays; see
+    :func:`require_dense`."""
     if type(data) is not numpy.ndarray or data.dtype == object:
         require_dense(data, source, user, then)
         require_unmasked(data, source, user)
 
 
 def slice_rows(batch: SparseRows, start: int, stop: int) -> SparseRows:
-    """Return copies of the rows from `start` to before `stop`."""
+    """Return copies of the rows ``start:stop``."""
     indptr = batch.indptr[start:stop + 1]
     first, last = indptr.item(0), indptr.item(-1)
     return make_csr(
@@ -195,7 +199,7 @@ def slice_rows(batch: SparseRows, start: int, stop: int) -> SparseRows:
 
 
 def take_rows(batch: SparseRows, rows: Any) -> SparseRows:
-    """Return copies of rows, chosen as one axis of an array is indexed."""
+    """Return copies of rows; `rows` is any index of one axis of an array."""
     data = batch.data
     if data.dtype == numpy.float16:
         # A type that SciPy does not know.
@@ -215,7 +219,7 @@ def stack_rows(batches: Sequence[SparseRows]) -> SparseRows:
     Raises
     ------
     ValueError
-        If they differ in columns.
+        If the batches have different numbers of columns.
     """
     columns = sorted({batch.shape[1] for batch in batches})
     if len(columns) > 1:
@@ -235,7 +239,7 @@ def stack_rows(batches: Sequence[SparseRows]) -> SparseRows:
 
 
 def _narrowed(indptr: IntegerArray, dtype: numpy.dtype[Any]) -> IntegerArray:
-    """Return row pointers in their former type, if it can hold them."""
+    """Return row pointers in a type, unless this type is too small."""
     fits = indptr[-1] <= numpy.iinfo(dtype).max
     return indptr.astype(dtype, copy=False) if fits else indptr
 
@@ -246,7 +250,7 @@ def copy_rows(batch: SparseRows) -> SparseRows:
 
 
 def cast_rows(batch: SparseRows, dtype: numpy.dtype[Any]) -> SparseRows:
-    """Return a batch with values of a type, copied only where needed."""
+    """Return a batch with values of a type; a copy if the type differs."""
     if batch.data.dtype == dtype:
         return batch
     return make_csr(
@@ -254,9 +258,9 @@ def cast_rows(batch: SparseRows, dtype: numpy.dtype[Any]) -> SparseRows:
 
 
 def canonical_rows(batch: SparseRows) -> SparseRows:
-    """Return a batch with ascending columns in each row, none of them twice.
+    """Return a batch in which the columns of each row ascend and are distinct.
 
-    It is the batch itself if it is like that.
+    If this is already so, the batch itself is returned.
     """
     if batch.has_canonical_format:
         return batch
@@ -271,9 +275,9 @@ def canonical_rows(batch: SparseRows) -> SparseRows:
 
 def to_dense(batch: SparseRows,
              out: NDArray[Any] | None = None) -> NDArray[Any]:
-    """Return a sparse batch as an array of its shape and type.
+    """Return a sparse batch as a dense array of the same shape and type.
 
-    `out`: the array to write to, in C order. Defaults to a new one.
+    `out`: the array to write to, in C order. Defaults to a new array.
     """
     if batch.data.dtype != numpy.float16:
         return batch.toarray(out=out)

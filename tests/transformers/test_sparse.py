@@ -108,7 +108,7 @@ def test_stage_that_needs_arrays_says_how_to_make_them(name):
     """Named by its name, and the source by its own."""
     stage = REFUSING[name]()
     with pytest.raises(TypeError, match=(
-            r"takes no sparse data, but source 'x' .* "
+            r"does not take sparse data, but source 'x' .* "
             r"ToDense\(stream, which_sources=\('x',\)\)")) as caught:
         next(stage.get_epoch_iterator())
     assert str(caught.value).startswith(name.split()[-1] if (
