@@ -1,12 +1,12 @@
-"""Stages that run ahead of an epoch's reader, in threads.
+"""Run pure stages in threads, ahead of an epoch's reader.
 
-A stage that is declared pure makes an item of one item, in any order and in
-several threads at a time.  So a run of such stages needs no turn: items of the
-stream below are read ahead in order, threads transform them, and each is
-handed out when those before it were.  Everything else goes on as without
-threads: each epoch counts, and explains errors, when an item is handed out.
-What a state says of the stages below is where they stood after that item was
-read.
+A stage that is declared pure makes each item from one item, in any order and
+in several threads at a time.  So items of the stream below a run of pure
+stages are prefetched in order, threads transform them, and the results are
+delivered in the same order.  Everything else works as without threads: each
+epoch counts an item, and explains its error, when the item is delivered.  A
+state saved after an item has the positions that the stages below had when
+they had read that item.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fuel.kernels.epoch_iterator import (
 from fuel.kernels.stage_reader import StageReader
 from fuel.typing import Batch, State
 
-# Seconds between checks whether the threads are halted.
+# Seconds between two checks whether the threads are halted.
 _POLL_SECONDS = 0.1
 
 #: A function of a stage and an item, which returns the item transformed.
@@ -32,23 +32,23 @@ Transform = Callable[[Any, Any], Any]
 
 
 class TransformAsRead:
-    """Transforms an item by how the stream below has read it.
+    """Transform that depends on how the stream below has read the item.
 
-    `bind`: returns the function for the item that was read last.
+    `bind`: returns the transform for the item that was read last.
     """
 
     def __init__(self, bind: Callable[[], Transform]) -> None:
         self.bind = bind
 
     def __call__(self, stage: object, item: Batch) -> Any:
-        """Return the item that was read last, transformed."""
+        """Return the transformed item; it must be the one read last."""
         return self.bind()(stage, item)
 
 
 class Threads(Protocol):
     """Interface of an executor; see :class:`fuel.utils.crew.Crew`.
 
-    `size`: number of tasks that it runs at a time.
+    `size`: number of tasks that the executor runs at a time.
     `is_halted`: whether tasks that have not begun have to wait.
     """
 
@@ -66,13 +66,13 @@ class Threads(Protocol):
 
 
 class Task(MeasuredItem):
-    """An item that a run of pure stages makes of one of the stream below.
+    """Task of making one item by a run of pure stages.
 
-    `data`: the item; what the last stage returned, or what the one that
-        failed was given.
-    `failed`: the place of the stage that failed, None if none did.
-    `error`: its error.
-    `thread`: native identifier of the thread that made it.
+    `data`: the item that the last stage returned, or the item that was passed
+        to the stage that failed.
+    `failed`: index of the stage that failed in the run, None if none failed.
+    `error`: the error of the stage that failed.
+    `thread`: native identifier of the thread that made the item.
     `spans`: start and end of each stage, in nanoseconds of the system's
         clock.
     """
@@ -89,7 +89,7 @@ class Task(MeasuredItem):
         self._running.acquire()
 
     def __call__(self) -> None:
-        """Make the item, unless another thread does."""
+        """Make the item, unless a thread has begun to make it."""
         if not self._begun.acquire(blocking=False):
             return
         try:
@@ -124,11 +124,15 @@ class Task(MeasuredItem):
 
     @property
     def is_done(self) -> bool:
-        """Whether it was made, or has failed (bool)."""
+        """Whether the item was made, or a stage has failed (bool)."""
         return not self._running.locked()
 
     def wait(self, threads: Threads) -> None:
-        """Wait until the item is made; make it here if no thread will."""
+        """Wait until the item is made.
+
+        If the threads are halted before one of them has begun, the caller's
+        thread makes the item.
+        """
         while not self._running.acquire(timeout=_POLL_SECONDS):
             if threads.is_halted:
                 self()
@@ -136,9 +140,11 @@ class Task(MeasuredItem):
 
 
 class _Entry(NamedTuple):
-    """A prefetched item: a task, or an error in its place, or the end.
+    """A prefetched item: its task, or the error of reading it.
 
-    `position`: of the stream below, after it was read.
+    At the end of the epoch, the error is StopIteration.
+
+    `position`: position of the stream below after this item was read.
     """
 
     task: Task | None
@@ -147,9 +153,10 @@ class _Entry(NamedTuple):
 
 
 class ReadAhead:
-    """Reads an epoch iterator ahead, and hands out the tasks in order.
+    """Prefetches items of an epoch iterator, and delivers tasks in order.
 
-    `source`: the epoch iterator, of `data_stream`.
+    `source`: the epoch iterator that is prefetched.
+    `data_stream`: the stream of that iterator.
     """
 
     def __init__(self, source: Any, stages: Sequence[tuple[Any, Transform]],
@@ -181,7 +188,8 @@ class ReadAhead:
     def _may_read(self) -> bool:
         """Return whether to read one more item before one is delivered.
 
-        Twice as many as there are threads, so that none waits for reading.
+        At most twice as many items as there are threads are prefetched, so
+        that no thread waits for an item.
         """
         count = len(self._entries)
         if self._has_ended or not count:
@@ -206,14 +214,15 @@ class ReadAhead:
         except Exception as error:  # noqa: BLE001 - raised in its turn
             failure = error
         else:
-            # Without any thread, whoever waits for the item makes it.
+            # Without a thread, the code that waits for the item makes it.
             with suppress(RuntimeError):
                 self._threads.submit(task)
         self._entries.append(_Entry(
             task, failure, _kept(position_of(self.source))))
 
     def get_position(self) -> Position | State | Exception:
-        """Return the position of `source` after the last item handed out."""
+        """Return the position that `source` had after it read the item that
+        was delivered last."""
         return self._position
 
     @property
@@ -224,22 +233,24 @@ class ReadAhead:
 
     @property
     def num_ahead(self) -> int:
-        """Number of prefetched items that were not handed out (int)."""
+        """Number of prefetched items that were not delivered yet (int)."""
         return sum(not isinstance(entry.error, StopIteration)
                    for entry in self._entries)
 
     def close(self) -> None:
-        """Drop the items that were read."""
+        """Drop the prefetched items, and end the iteration."""
         self._entries.clear()
         self._has_ended = True
 
 
 class TaskItems:
-    """Reads a pure stage whose items threads make.
+    """Reader of a pure stage whose items are made by threads.
 
-    `reader`: that of the stage without threads.
-    `child`: the iterator that it reads: of tasks.
+    `reader`: the reader of the stage without threads; it explains errors.
+    `child`: the iterator of tasks that is read.
+    `place`: index of the stage in the run of pure stages.
     `meter`: measures the stage.
+    `is_last`: whether the stage is the last one of the run.
     """
 
     def __init__(self, reader: StageReader, child: Any, place: int,
@@ -251,8 +262,7 @@ class TaskItems:
         self._is_last = is_last
 
     def read(self) -> Any:
-        """Return the next item, or the task that makes it for a stage
-        above."""
+        """Return the next item; below the last stage of the run, its task."""
         with Waiting(is_told=True):
             task: Task = next(self.child)
         self._meter.credit(task.thread, *task.spans[self._place])
@@ -279,10 +289,11 @@ class TaskItems:
 
 
 def run_in_threads(run: Sequence[Any], below: Any, threads: Threads) -> None:
-    """Let pure stages run in threads.
+    """Let a run of pure stages make its items in threads.
 
-    `run`: their epoch iterators, the innermost first, whose readers are open.
-    `below`: that of the stream below.
+    `run`: the epoch iterators of the stages, the innermost first; their
+        readers are open.
+    `below`: the epoch iterator of the stream below the run.
     """
     stages = [(each.data_stream, each.epoch.reader.transform) for each in run]
     child: Any = ReadAhead(below, stages, threads)
@@ -296,7 +307,7 @@ def run_in_threads(run: Sequence[Any], below: Any, threads: Threads) -> None:
 
 def _kept(position: Position | State | Exception,
           ) -> Position | State | Exception:
-    """Return a copy of a position that does not change with the stage."""
+    """Return a copy of a position, which later reads do not change."""
     if not isinstance(position, Position):
         return position
     children: list[Any] = [_kept(child) for child in position.children]

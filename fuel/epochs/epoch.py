@@ -1,4 +1,4 @@
-"""One epoch of a stream: its position and the attributes it owns."""
+"""Position and attributes of one epoch of a stream."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -16,8 +16,8 @@ from fuel.typing import State
 
 # Attributes of an epoch that are fields of its compiled base class.
 _COMPILED = 'position', 'step', 'attributes', 'skipped'
-#: A stage that only counts (of a class that builds on this module), its epoch
-#: and the iterator that it reads.
+#: A stage of whose state only counts change within an epoch, its epoch, and
+#: the iterator that it reads.  The class of stages builds on this module.
 Counter: TypeAlias = 'tuple[Any, Epoch, Any]'
 
 
@@ -27,24 +27,28 @@ class Epoch(EpochPosition):
 
     `position`: number of batches or examples that were delivered.
     `reader`: reads the data; opened at the first read.
-    `request_iterator`: the requests; their `position` counts those made.
+    `request_iterator`: the requests; its `position` is the number of requests
+        that were made.
     `finished`: whether :class:`StopIteration` was raised.
-    `end`: the position at its end, or the error of finding it.
-    `start`: state of the iteration scheme when the epoch began, or why there
-        is none.
-    `options`: wishes of the stages above.
-    `shard`: the share of a rank that the pipeline takes, if it does.
+    `end`: the position at the end of the epoch, or the error of finding that
+        position.
+    `start`: state of the iteration scheme when the epoch began, or the error
+        of saving that state.
+    `options`: options that stages above request of the reader.
+    `shard`: the share of a rank that the pipeline takes; None if it takes all
+        items.
     `failed`: numbers of the reads whose exceptions were delivered.
     `limit`: the limit of skipped examples; None if the pipeline must not skip
         any.
-    `left_out`: the examples that the stage has skipped, since they failed.
-    `short`: by number of the batch, the remaining rows of each batch that
-        lacks skipped examples; stages that make one item of one share it.
-    `is_inner`: whether a stage that makes one item of one reads it.
-    `counters`: the iterator that is read and the stages below, if nothing
-        of their states changes but counts; found when a state is saved.
-    `counted`: the epochs below, if to skip an item only adds to the counts
-        of each; found when one is skipped.
+    `left_out`: the examples that the stage has skipped because they failed.
+    `short`: the remaining rows of each batch that lacks skipped examples, by
+        the number of the batch.  One-to-one stages of a pipeline share this
+        dict.
+    `is_inner`: whether a one-to-one stage reads this epoch.
+    `counters`: the iterator that is read and the stages below, if only
+        counts of their states change; found when a state is saved.
+    `counted`: the epochs below, if skipping an item only adds to the counts
+        of each; found when an item is skipped.
     """
 
     # True if the requests are not those of the stream's scheme.
@@ -79,38 +83,47 @@ class Epoch(EpochPosition):
 
     @property
     def requested(self) -> int:
-        """Number of reads, with those that failed (int)."""
+        """Number of reads, including failed reads (int)."""
         if self.request_iterator is not None:
             return self.request_iterator.position
         return self.position + self._num_failed
 
     @property
     def converted(self) -> frozenset[str]:
-        """The sources that the reader converts, as `options` ask."""
+        """The sources that the reader converts as `options` request
+        (frozenset)."""
         converted: frozenset[str] = getattr(
             self.reader, 'converted', frozenset())
         return converted
 
     def go_to(self, position: int, requested: int, failed: list[int]) -> None:
-        """Set a saved position; the requests are there already."""
+        """Restore a saved position.
+
+        The requests must have been restored already.
+
+        `requested`: number of reads.
+        `failed`: later reads whose exceptions were delivered, counted from
+            `requested`.
+        """
         self.position = position
         self._num_failed = requested - position
         self.skipped = {requested + offset for offset in failed}
 
     def count_left_out(self) -> None:
-        """Count a failed read that raises nothing."""
+        """Count a failed read whose item is left out without an error."""
         if self.request_iterator is None:
             self._num_failed += self.step
 
     def skip(self, count: int) -> None:
-        """Count items as delivered that are left out."""
+        """Count skipped items as delivered."""
         self.position += count * self.step
         if self.request_iterator is not None:
             self.request_iterator.skip(count)
 
     def count_below(self, children: Sequence[Any]) -> None:
-        """Record which epochs are counted with this one, if it is known of
-        each that is read.
+        """Record which epochs below count skipped items with this one.
+
+        Nothing is recorded if this is unknown for one of the iterators.
 
         `children`: the iterators that are read.
         """
@@ -122,8 +135,8 @@ class Epoch(EpochPosition):
         self.counted = found
 
     def count_failure(self, number: int) -> bool:
-        """Record a read whose exception is delivered; return whether it was
-        before."""
+        """Record a read whose exception is delivered; return whether the
+        exception was delivered before, as a restored state says."""
         if self.request_iterator is None:
             self._num_failed += self.step
         elif self.request_iterator.position == number:
@@ -141,9 +154,9 @@ class Epoch(EpochPosition):
             end, Position) else end
         self.finished, self.counters, self.counted = True, None, None
         self.drop_prefetched()
-        # The stream goes on showing the last values.  Let go of the child's
-        # iterator here, so that its epoch counts as left; the data set's
-        # state is wanted by the next epoch.
+        # The stream keeps showing the last values.  Release the child's
+        # iterator here, so that its epoch counts as abandoned; the next epoch
+        # needs the data set's state.
         self.attributes = {name: value
                            for name, value in self.attributes.items()
                            if name == 'data_state'}
@@ -152,14 +165,14 @@ class Epoch(EpochPosition):
             self.limit.refuse_empty_epoch()
 
     def drop_prefetched(self) -> None:
-        """Close the reader, which may hold a file or prefetched data."""
+        """Close the reader, which may hold an open file or prefetched data."""
         reader, self.reader = self.reader, None
         if reader is not None:
             reader.close()
 
     def failed_after(self, requested: int) -> tuple[int, ...]:
-        """Return the failed reads from a number on, counted from that
-        number."""
+        """Return the numbers of failed reads from `requested` on, minus
+        `requested`."""
         return tuple([number - requested
                       for number in {*self.failed, *self.skipped}
                       if number >= requested])

@@ -1,7 +1,7 @@
-"""Description of a pipeline that a saved state must fit.
+"""Fingerprint of a pipeline: the description that a saved state must fit.
 
-It holds the arguments that decide the values or their order; not those that
-say where data lie or how fast they come.
+It has the arguments that decide the values or their order. It leaves out
+arguments that say where data are stored or how fast they are read.
 """
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from fuel.utils.arguments import PlainArgument, kept_values
 
 FORMAT = 3
 
-# Of a stream, its scheme and its data set: the name of its class in a
-# fingerprint, and the start of the names of its arguments there.
+# Keys in a fingerprint: for a stream, its scheme and its data set, the key of
+# the class and the prefix of the keys of the arguments.
 _OWNERS = (('class', ''), ('scheme', 'scheme '), ('data set', 'data set '))
 
-# Types of values that are compared, since they may be made anew.
+# Types of values that are compared by value, since a new object may be equal.
 _BY_VALUE = frozenset({str, int, bool, float, range, Shard})
 
 # Longer sequences are described by a checksum.
@@ -40,16 +40,18 @@ _MOST_LISTED = 16
 
 def encoded_fingerprint(stage: Stage, is_sharded: bool = True,
                         is_copied: bool = True) -> tuple[str, Any]:
-    """Return the fingerprint of a stream as JSON, which seldom changes, and a
-    function that returns its decoded copy.
+    """Return the fingerprint of a stage as JSON, and a function that returns
+    a decoded copy of it.
 
-    `is_sharded`: whether streams that are read may take a share.
-    `is_copied`: whether copies are wanted, not the text alone.
+    The fingerprint seldom changes, so it is kept.
+
+    `is_sharded`: whether streams that the stage reads may take a share.
+    `is_copied`: whether the function is needed; otherwise it may be None.
     """
     known: _Known | None = stage.fingerprint
     is_bound = None if known is None else known.is_bound
     if is_bound is None and is_sharded:
-        # Asked once: what decides it is the class.
+        # Found once: the class decides it.
         is_bound = stage.depends_on_data
     inputs = _inputs_of(stage, is_bound)
     if known is None or known.is_bound is not is_bound or not _are_same(
@@ -63,10 +65,12 @@ def encoded_fingerprint(stage: Stage, is_sharded: bool = True,
 
 
 class _Known(NamedTuple):
-    """The fingerprint of a stream, and the inputs that it was made of.
+    """The fingerprint of a stream, and the inputs from which it was made.
 
-    `is_bound`: whether it names the rank, if there are several; None if that
-        was not asked.
+    `is_bound`: whether the fingerprint names the rank, if there are several
+        ranks; None if that was not needed yet.
+    `text`: the fingerprint as JSON.
+    `copy`: returns a decoded copy; None if that was not needed yet.
     """
 
     inputs: list[Any]
@@ -78,9 +82,9 @@ class _Known(NamedTuple):
 def _inputs_of(stage: Stage, is_bound: bool | None) -> list[Any]:
     """Return the inputs of a stage's fingerprint.
 
-    These are the sources, the share that the streams take which are read,
-    and class, arguments and generator of the stream, its scheme and its data
-    set.
+    These are the sources, the share that the stage's input streams take, and
+    the class, arguments and generator of the stream, of its scheme and of its
+    data set.
     """
     scheme = stage.scheme
     if isinstance(scheme, ShardedScheme):
@@ -103,9 +107,10 @@ def _inputs_of(stage: Stage, is_bound: bool | None) -> list[Any]:
 
 
 def _are_same(old: list[Any], new: list[Any]) -> bool:
-    """Return whether inputs make the same fingerprint.
+    """Return whether two lists of inputs make the same fingerprint.
 
-    An array, a list or another object stands for what it was at first.
+    Arrays, lists and most other objects are compared by identity: a change
+    inside them is not noticed.
     """
     if len(old) != len(new) or old[0] != new[0]:
         return False
@@ -118,7 +123,7 @@ def _are_same(old: list[Any], new: list[Any]) -> bool:
 
 
 def _described(inputs: list[Any]) -> State:
-    """Return the fingerprint that is made of some inputs."""
+    """Return the fingerprint as plain data, from its inputs."""
     values = iter(inputs)
     described: State = {'sources': list(next(values))}
     shard = next(values)
@@ -144,8 +149,10 @@ def _described(inputs: list[Any]) -> State:
 
 
 def name_of(named: Any) -> str:
-    """Return the qualified name that states have for a class or a function:
-    the first one that it had."""
+    """Return the qualified name of a class or function that states use.
+
+    It is the first name that the class or function had.
+    """
     if isinstance(named, numpy.ufunc):
         return f'numpy.{named.__name__}'
     module = named.__module__ or ''
@@ -156,10 +163,10 @@ def name_of(named: Any) -> str:
 
 
 def _describe(value: object) -> Any:
-    """Return an argument as plain data that JSON takes.
+    """Return an argument as plain data that JSON can encode.
 
-    Arrays and long sequences become checksums, functions their qualified
-    names, other objects the names of their classes.
+    Arrays and long sequences become checksums, functions become their
+    qualified names, and other objects become the names of their classes.
     """
     if value is None or isinstance(value, (bool, int, str)):
         return value
@@ -213,7 +220,7 @@ def _describe_sequence(values: list[Any] | tuple[Any, ...]) -> Any:
 
 
 def _shortened(described: dict[str, Any] | list[Any]) -> Any:
-    """Return a description, or its checksum where it is long."""
+    """Return a description, or its length and checksum if it is long."""
     if len(described) <= _MOST_LISTED:
         return described
     return (f'{len(described)} elements '

@@ -1,14 +1,14 @@
-"""Names that saved states have for what was moved since."""
+"""Names that saved states use for classes and functions that were moved."""
 from __future__ import annotations
 
 from typing import Any
 
-#: The first name of each class, method and function that was moved, by each
-#: of its later names, the present one among them.
+#: The first name of each class, method and function that was moved.
 #:
-#: States name what a pipeline is made of by its module. They go on to use the
-#: first name, so that states from before and after a move fit each other,
-#: checksums of many names included.
+#: The keys are all later names, including the present one. States name a
+#: class or function by its module. They keep using the first name, so that
+#: states from before and after a move fit each other. This includes checksums
+#: of many names.
 FIRST_NAMES: dict[str, str] = {
     'fuel.schemes.mixing.MixtureWeights.at':
         'fuel.transformers.mixture_weights.MixtureWeights.at',
@@ -18,8 +18,11 @@ FIRST_NAMES: dict[str, str] = {
 
 
 def with_first_names(described: Any) -> Any:
-    """Return a description in plain data, each name replaced by the first
-    name of that class or function."""
+    """Return a description with each moved name replaced by the first name of
+    the class or function.
+
+    `described`: the description, as plain data.
+    """
     if isinstance(described, str):
         return FIRST_NAMES.get(described, described)
     if isinstance(described, dict):

@@ -1,8 +1,9 @@
-"""Questions about a whole pipeline: which examples its items were made of,
-and whether they can be skipped or sought unread.
+"""Questions about a whole pipeline: from which examples its items were made,
+and whether its items can be skipped or sought without reading.
 
-An item can be skipped where each stage makes one item of one; it can be sought
-where the requests are known by their numbers too.
+Items can be skipped if each stage is one-to-one: it makes item n from item n
+of its input. Items can be sought if, in addition, each request is known by its
+number.
 """
 from __future__ import annotations
 
@@ -41,16 +42,17 @@ def length_of(stream: object) -> int | None:
 
 
 class SourceExamples(NamedTuple):
-    """The examples of the data set that items were made of.
+    """The examples of the data set from which items were made.
 
-    `in_order`: whether no stage may have changed their order.
+    `indices`: the numbers of the examples in the data set.
+    `in_order`: whether every stage has kept the order of the examples.
     """
 
     indices: list[Any]
     in_order: bool
 
 
-# Of many examples, how many an error lists.
+# The most examples that an error lists.
 SHOWN = 10
 
 
@@ -62,7 +64,11 @@ def skip(iterator: DataIterator, count: int) -> None:
 
 def source_examples(iterator: DataIterator | ReadAhead,
                     count: int) -> SourceExamples | None:
-    """Return the examples that the last items of an epoch were made of."""
+    """Return the examples from which the last items of an epoch were made;
+    None if they are not known.
+
+    `count`: number of items.
+    """
     if isinstance(iterator, ReadAhead):
         return _examples_before(
             iterator.source, iterator.num_ahead, count)
@@ -77,10 +83,11 @@ def source_examples(iterator: DataIterator | ReadAhead,
 
 def _examples_before(iterator: DataIterator, later: int,
                      count: int) -> SourceExamples | None:
-    """Return the examples of the items before some later ones."""
+    """Return the examples of `count` items, without those of the `later`
+    items that follow them."""
     if iterator.epoch.finished and stage_of(
             iterator.data_stream).dataset is None:
-        # It was read to its end, and has let go of what it has read.
+        # It was read to its end, and has released its iterators.
         return None
     found = source_examples(iterator, count + later)
     after = source_examples(iterator, later) if later else None
@@ -93,7 +100,7 @@ def _examples_before(iterator: DataIterator, later: int,
 def _last_requests(epoch: Epoch, count: int) -> Sequence[Any] | None:
     """Return the last requests of an epoch, None if they are not kept.
 
-    Where there are none, the numbers of the items stand for them.
+    If the epoch has no requests, the numbers of the items are returned.
     """
     requests = epoch.request_iterator
     if requests is None:
@@ -110,7 +117,11 @@ def _last_requests(epoch: Epoch, count: int) -> Sequence[Any] | None:
 
 def note_examples(error: Exception, child: DataIterator | ReadAhead,
                   data: Batch) -> None:
-    """Add to an error which example of the data set it came from."""
+    """Add a note to an error: the examples of the data set that caused it.
+
+    `child`: the iterator that the failing stage reads.
+    `data`: the item that the failing stage was given.
+    """
     place = getattr(error, 'place', None)
     name = name_examples(child, data, None if place is None else [place])
     if name:
@@ -119,7 +130,11 @@ def note_examples(error: Exception, child: DataIterator | ReadAhead,
 
 def name_examples(child: DataIterator | ReadAhead, data: Batch,
                   places: list[int] | None = None) -> str:
-    """Return a description of the examples that a stage has just read."""
+    """Return a description of the examples that a stage has just read; '' if
+    they are not known.
+
+    `places`: which rows of the batch are meant; None if not known.
+    """
     try:
         size = (1 if child.data_stream.produces_examples
                 else count_rows(data[0]))
@@ -142,12 +157,12 @@ def name_examples(child: DataIterator | ReadAhead, data: Batch,
     return f'{among}examples {shown} of the data set'
 
 
-# The consequence for stages that workers run, and remedies.
+# The consequence and the remedies for stages that workers run.
 _NOT_SHARED = 'so several workers cannot share it'
 _NOT_SHARED_INSTEAD = ('put it behind MultiProcessing', 'use num_workers=1')
 
 
-# Of single examples that a stream may leave out.
+# The reason and the remedy if a stream may leave out single examples.
 _LEAVES_OUT = (
     "a stream of examples with on_error='skip' leaves out some",
     ['let the data stream make batches, by its batch_size'])
@@ -155,9 +170,12 @@ _LEAVES_OUT = (
 
 def require_one_to_one(stream: StreamLike, consequence: str = _NOT_SHARED,
                      instead: Sequence[str] = _NOT_SHARED_INSTEAD) -> None:
-    """Refuse a pipeline if some items cannot be made by themselves.
+    """Raise ValueError if some items of a pipeline cannot be made without
+    the items before them.
 
-    `instead`: further remedies, the first for stages that read a stream.
+    `consequence`: follows the reason in the text of the error.
+    `instead`: further remedies; the first one is left out if the reason is in
+        the stream of the data set.
     """
     stage = stage_of(stream)
     leaves_out = (stage.dataset is not None and stage.most_skipped > 0
@@ -179,7 +197,7 @@ def is_skippable(stream: StreamLike) -> bool:
 
 
 def why_not_one_to_one(stage: Stage) -> tuple[str, list[str]]:
-    """Return the reason why a stage is not one-to-one, and the remedy."""
+    """Return the reason why a stage is not one-to-one, and the remedies."""
     if stage.dataset is not None:
         return (f'the stream {stage.name} over '
                 f'{type(stage.dataset).__name__} is read in order'), [
@@ -198,15 +216,15 @@ def why_not_one_to_one(stage: Stage) -> tuple[str, list[str]]:
 
 
 def can_seek(stream: StreamLike, forward: bool = False) -> bool:
-    """Return whether an epoch can go to any of its items at once; if
-    `forward`, whether it can to those that follow."""
+    """Return whether an epoch can go to any of its items without reading
+    others; if `forward`, whether it can go to any later item."""
     waiting = [stream]
     while waiting:
         stage = stage_of(waiting.pop())
         if not stage.one_to_one:
             return False
         if stage.dataset is not None:
-            # Not how many are left out before an example.
+            # The number of examples left out before an item is not known.
             if not _is_known(stage.scheme) or (
                     stage.most_skipped and stage.stream.produces_examples):
                 return False
@@ -219,8 +237,8 @@ def can_seek(stream: StreamLike, forward: bool = False) -> bool:
 
 
 def batch_size_below(stream: StreamLike) -> int | None:
-    """Return the size of the batches of a stream if some of their rows can
-    be read without the others; else None."""
+    """Return the batch size of a stream if some rows of a batch can be read
+    without the other rows; None otherwise."""
     stage = stage_of(stream)
     if stage.stream.produces_examples or stage.reads_several or (
             stage.most_skipped or not can_seek(stream)):
@@ -232,7 +250,7 @@ def batch_size_below(stream: StreamLike) -> int | None:
 
 
 def can_seek_rows(stream: StreamLike) -> bool:
-    """Return whether an epoch can give some rows of any of its batches."""
+    """Return whether an epoch can read only some rows of any batch."""
     return batch_size_below(stream) is not None
 
 

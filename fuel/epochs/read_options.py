@@ -1,4 +1,4 @@
-"""Options of an epoch that its stages agree on with the data set."""
+"""Options that the stages of an epoch request of the data set's reader."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -27,15 +27,15 @@ class Conversion(NamedTuple):
 
 
 class ReadOptions(NamedTuple):
-    """Wishes of the stages that read an epoch of a data set.
+    """Options that stages request of the reader of a data set.
 
-    A reader that fulfils one names the source in its attribute
-    ``converted``; the stages do what is left.
+    A reader that converts a source names this source in its attribute
+    ``converted``. The stages convert the other sources themselves.
 
     Attributes
     ----------
     conversions : mapping of str to Conversion
-        By names of the data set's sources.
+        The requested conversions, by the names of the data set's sources.
     """
 
     conversions: Mapping[str, Conversion] = {}

@@ -1,7 +1,7 @@
 """Readers of the data of an epoch: one for each kind of data set.
 
-The members that a data set may have are asked for here alone; see
-:class:`~fuel.typing.DatasetLike` for those that it must have.
+Only this module uses the optional members of a data set. For the required
+members, see :class:`~fuel.typing.DatasetLike`.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fuel.utils.sparse import count_bytes, iterate_rows
 
 
 def known_length(dataset: object) -> int | None:
-    """Return the number of examples, None if it is not known."""
+    """Return the number of examples of a data set, None if not known."""
     count = num_examples_of(dataset)
     return count if isinstance(count, int) else None
 
@@ -27,7 +27,7 @@ def known_length(dataset: object) -> int | None:
 def takes_requests(dataset: Any) -> bool | None:
     """Return whether a data set needs requests; None if it is not known.
 
-    The class that overrides `get_data` says so.
+    The class that overrides `get_data` declares it in `takes_requests`.
     """
     if covers(dataset, 'takes_requests', ('get_data',)):
         known: bool | None = dataset.takes_requests
@@ -41,7 +41,8 @@ def takes_positions(dataset: DatasetLike) -> bool:
 
 
 def position_in(dataset: Any, state: object) -> object:
-    """Return the position that a data set's state has, or why it has none."""
+    """Return the position of a data set's state as plain data; a TypeError if
+    the data set cannot save it, None if there is no state."""
     if state is None:
         return None
     if not hook_covers_method(type(dataset), 'open', 'get_position'):
@@ -54,8 +55,12 @@ def position_in(dataset: Any, state: object) -> object:
 
 
 def state_beside(dataset: Any, state: object) -> object:
-    """Return a state for an epoch that begins while another is read: that of
-    the next, where epochs of a data set differ and it has positions."""
+    """Return a data set's state for an epoch that begins while another epoch
+    is being read.
+
+    It is the state of the next epoch, if the epochs of the data set differ
+    and its positions can be saved. Otherwise it is a newly opened state.
+    """
     if takes_positions(dataset) and not is_default(dataset, 'next_epoch'):
         position = position_in(dataset, state)
         if position is not None and not isinstance(position, Exception):
@@ -64,7 +69,7 @@ def state_beside(dataset: Any, state: object) -> object:
 
 
 def close_state(dataset: object, state: object) -> None:
-    """Close a state of a data set, if there is something to close."""
+    """Close a state of a data set, if the data set has a method `close`."""
     close = getattr(dataset, 'close', None)
     if close is not None:
         close(state)
@@ -80,14 +85,15 @@ def open_reader(dataset: DatasetLike, requests: RequestIterator | None,
     return reader
 
 
-# Limits of the examples, and of their bytes, that are prefetched at once.
-# All are views of one array: a user who keeps one example keeps all in memory.
+# Limits of the number of examples, and of their bytes, that are prefetched at
+# once. They are views of one array: a user who keeps one example keeps all of
+# them in memory.
 PREFETCHED_EXAMPLES = 128
 PREFETCHED_BYTES = 2 ** 19
 
 
 class RequestedData:
-    """Asks the data set's `get_data` for the data of each request."""
+    """Reader that passes each request to the data set's `get_data`."""
 
     def __init__(self, dataset: DatasetLike,
                  requests: RequestIterator | None, state: object) -> None:
@@ -125,9 +131,9 @@ class RequestedData:
 
 
 class PrefetchedExamples(PrefetchReader):
-    """Takes single examples of a file from larger batches, read ahead.
+    """Reader of single examples, which prefetches them as batches.
 
-    `single`: reads them, and the batches.
+    `single`: reads single examples, and the prefetched batches.
     """
 
     def __init__(self, requests: IndexRequests,
@@ -136,20 +142,20 @@ class PrefetchedExamples(PrefetchReader):
         self._single = single
         # Number of examples at a time; 0 until their size is known.
         self._count = 0
-        # Up to here they are read one at a time.
+        # Before this position, examples are read one at a time.
         self._single_until = 0
 
     def prefetch(self) -> None:
-        """Read the next examples, unless one of them is in error."""
+        """Prefetch the next examples, unless reading one of them fails."""
         position = self.requests.position
         if self._count < 2 or position < self._single_until:
             return
         indices = self.requests.peek(self._count)
         try:
             batch = indices and self._single.get(indices)
-        except Exception:  # noqa: BLE001 (asked again, it raises)
-            # Asked for one at a time, those before the bad request are
-            # answered and the bad one raises.
+        except Exception:  # noqa: BLE001 (a second request raises it)
+            # Read one at a time, the examples before the bad one are
+            # delivered, and the bad one raises its error.
             self._single_until = (
                 position + self._count * self.requests.step)
             return
@@ -165,27 +171,27 @@ class PrefetchedExamples(PrefetchReader):
 
 
 def count_to_prefetch(example: Batch) -> int:
-    """Return the number of examples, as large as this one, to read at a
-    time."""
+    """Return how many examples as large as this one to read at a time."""
     size = sum(count_bytes(part) for part in example)
     return max(1, min(PREFETCHED_EXAMPLES,
                       PREFETCHED_BYTES // max(1, size)))
 
 
 class ExamplesInOrder(PrefetchReader):
-    """Takes examples in order from a state that prefetches them."""
+    """Reader that takes examples in order from a state which prefetches."""
 
     def __init__(self, dataset: DatasetLike, state: Any) -> None:
         super().__init__(state, RequestedData(dataset, None, state))
-        # So many are read one at a time.
+        # Number of next examples that are read one at a time.
         self._single = 0
 
     def prefetch(self) -> None:
-        """Read the next examples of the state, unless one is in error."""
+        """Prefetch the next examples of the state, unless reading one of
+        them fails."""
         if self._single:
             self._single -= 1
             return
         try:
             self.fill(self.requests.peek(PREFETCHED_EXAMPLES))
-        except Exception:  # noqa: BLE001 (asked again, it raises)
+        except Exception:  # noqa: BLE001 (a second request raises it)
             self._single = PREFETCHED_EXAMPLES

@@ -1,4 +1,4 @@
-"""The state of a running stream that is not pickled."""
+"""State of a stream at run time, which is not pickled."""
 from __future__ import annotations
 
 import copy
@@ -18,10 +18,11 @@ from fuel.utils.forks import Step, at_fork, each_at_fork
 
 
 class KnownSources(NamedTuple):
-    """The sources of a stream, as it said when it was asked last.
+    """The sources of a stream, as they were found last.
 
-    `origins`: what they come from, each with the sources that it had; they
-        may change without an assignment to a stream of Fuel's.
+    `origins`: pairs of an object from which the sources come and the sources
+        that it had. These sources may change without an assignment to a
+        stream of Fuel's.
     """
 
     sources: Any
@@ -35,20 +36,22 @@ KEPT_STAGE = '__fuel_kept__'
 class Runtime:
     """Base of a stage: the state of a stream at run time.
 
-    `stream`: held weakly, since it keeps its stage.
+    `stream`: the stream, held weakly, since it keeps its stage.
     `lock`: held while the attributes of the stream are used.
-    `epoch`: the one made last.
+    `epoch`: the epoch that was made last.
     `holders`: the epochs that still have a data set's state.
-    `pending`: the state that the next epoch iterator takes up.
-    `fingerprint`: what a saved state must fit, made for the last one.
+    `pending`: the state that the next epoch iterator restores.
+    `fingerprint`: the description that a saved state must fit, as it was made
+        for the last state.
     `changing`: whether an epoch begins, or a state is loaded, at the moment.
     `meter`: measures the items of all epochs.
-    `changes`: number of assignments to attributes, here or below.
-    `known_sources`: kept until an attribute of the stream is assigned, or of
-        one that it reads.
-    `readers`: the stages of those whose sources come from this one.
-    `measured`: what was last said of the pipeline that it is the end of;
-        `measuring` guards it, and is never held while data are read.
+    `changes`: number of assignments to attributes of the stream or of streams
+        below it.
+    `known_sources`: the sources of the stream, kept until an attribute is
+        assigned on the stream or on a stream that it reads.
+    `readers`: the stages of streams whose sources come from this one.
+    `measured`: the last measurement of the pipeline that ends with this
+        stage. `measuring` guards it, and is never held while data are read.
     """
 
     __slots__ = (
@@ -69,7 +72,7 @@ class Runtime:
         'readers',
         'start',
     )
-    # Not a function of Python, since it is asked for all the time.
+    # Implemented in C, since it is used all the time.
     stream: Any = property(operator.methodcaller('_find_stream'))
 
     def __init__(self, stream: object) -> None:
@@ -104,7 +107,8 @@ class Runtime:
         self.measuring = threading.Lock()
 
     def depend_on(self, stages: Iterable[Runtime]) -> None:
-        """Drop the sources of the stream when those of other stages change."""
+        """Let the kept sources be dropped when other stages' sources
+        change."""
         with lock_of_sources:
             for stage in stages:
                 if stage.readers is None:
@@ -112,14 +116,18 @@ class Runtime:
                 stage.readers.add(self)
 
     def keep_sources(self, known: KnownSources, changes: int) -> None:
-        """Keep the sources of the stream, unless its number of changes is
-        another now."""
+        """Keep the sources of the stream, unless its attributes were assigned
+        since.
+
+        `changes`: value of the attribute `changes` when they were found.
+        """
         with lock_of_sources:
             if changes == self.changes:
                 self.known_sources = known
 
     def forget(self) -> None:
-        """Drop the sources of the stream, and of those that read it."""
+        """Drop the kept sources of the stream, and of streams that read
+        it."""
         with lock_of_sources:
             self.changes += 1
             self.known_sources = None
@@ -129,7 +137,8 @@ class Runtime:
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Refuse states during a change, such as those of a signal handler."""
+        """Return a context in which no state can be saved, for example by a
+        signal handler."""
         with self.lock:
             before, self.changing = self.changing, True
             try:
@@ -143,7 +152,8 @@ class Runtime:
 
     @contextmanager
     def showing(self, epoch: Epoch) -> Iterator[None]:
-        """Set the attributes of an epoch on the stream for a while."""
+        """Return a context in which the stream has the attributes of an
+        epoch."""
         with self.lock:
             self.show(epoch)
             try:
@@ -164,17 +174,19 @@ class Runtime:
                 attributes[key] = shown[key]
 
     def resumed(self) -> State | None:
-        """Return the state that the next epoch begins in the middle of."""
+        """Return the pending state of a running epoch; None if there is no
+        such state."""
         if self.pending is not None and self.pending['epoch'] == RUNNING:
             return self.pending
         return None
 
     def hold(self, epoch: Epoch, iterator: EpochIterator) -> None:
-        """Hold an epoch for as long as its iterator is there."""
+        """Hold an epoch as long as its iterator exists."""
         self.holders.append((weakref.ref(iterator), epoch))
 
     def release_left(self) -> list[Epoch]:
-        """Drop the holders that are finished or abandoned; return them."""
+        """Drop the held epochs that are finished or abandoned; return
+        them."""
         running, left = [], []
         for reference, epoch in self.holders:
             if epoch.finished or reference() is None:
@@ -185,13 +197,15 @@ class Runtime:
         return left
 
     def is_left(self) -> bool:
-        """Return whether the epoch made last is finished or abandoned."""
+        """Return whether the epoch that was made last is finished or
+        abandoned."""
         return (self.epoch is not None and (
             self.epoch.finished
             or self.iterator is None or self.iterator() is None))
 
 
-#: Held while sources are kept or dropped; never while a stream is asked.
+#: Held while kept sources are set or dropped; never while a stream's own code
+#: runs.
 lock_of_sources = threading.RLock()
 
 

@@ -1,10 +1,11 @@
-"""States to be saved: with what they are states of, and a checksum.
+"""States to be saved: with the fingerprint of their pipeline and a checksum.
 
-A state may be saved after each batch, so what stays as it is within an epoch
-is encoded once. Each state has lists and dicts of its own all the same.
+A state may be saved after each batch, so the parts that do not change within
+an epoch are encoded once. Each state still has lists and dicts of its own.
 
-A signal handler runs between any two steps of Python, and may ask for the
-state of a stream whose epoch this thread is in the middle of: it is refused.
+A signal handler runs between any two steps of Python. It may request the
+state of a stream while this thread is making an item of that stream: this
+request raises an error.
 """
 from __future__ import annotations
 
@@ -27,12 +28,14 @@ ADVICE = ('a signal handler must not save a state: let it set a flag, and '
 
 
 def refuse_midway(stage: Stage, epoch: Any) -> None:
-    """Refuse a state that is asked for in the middle of something.
+    """Raise RuntimeError if a state is requested while an epoch begins, while
+    a state is loaded or while the next item is being made.
 
-    What workers or a server make is known at any time in which they are
-    waited for, also behind stages that keep nothing.
+    While a stage waits for an item from workers or a server, its state is
+    known. So are the states of stages downstream that keep nothing between
+    items.
 
-    `epoch`: the one whose state is wanted; None if there is none.
+    `epoch`: the epoch whose state is requested; None if there is none.
     """
     if stage.changing:
         raise RuntimeError(
@@ -63,8 +66,9 @@ def find_counters(stage: Stage, epoch: Epoch) -> list[Counter] | None:
     """Return the stages of a pipeline, the last one first; None if more than
     two numbers of a stage's state change within an epoch.
 
-    Most pipelines have none: no stage keeps something from one batch to the
-    next, or draws at random.  Then two numbers a stage say where it stands.
+    In most pipelines no stage keeps data from one batch to the next, and no
+    stage draws at random.  Then two numbers per stage are its position: the
+    numbers of its items and of its requests.
     """
     counters: list[Counter] = []
     only_counts = stage.only_counts(epoch)
@@ -81,8 +85,8 @@ def find_counters(stage: Stage, epoch: Epoch) -> list[Counter] | None:
 
 
 def count(counters: Sequence[Counter]) -> list[tuple[int, int]] | None:
-    """Return the numbers of items and of requests of the stages; None if
-    anything else changed."""
+    """Return each stage's numbers of items and of requests; None if anything
+    else in their states has changed."""
     counts: list[tuple[int, int]] = []
     for _, epoch, child in counters:
         if epoch.failed or epoch.skipped or epoch.left_out.count or (
@@ -94,7 +98,8 @@ def count(counters: Sequence[Counter]) -> list[tuple[int, int]] | None:
 
 
 def sealed(stream: StreamLike, state: State) -> State:
-    """Return a copy of a state to be saved, with its identity and checksum."""
+    """Return a copy of a state to be saved, with fingerprints and a
+    checksum."""
     return _with_checksum(*identified(stage_of(stream), state))
 
 
@@ -108,16 +113,16 @@ def sealed_epoch(stage: Stage, epoch: Epoch) -> State:
     if counters is None or counts is None or epoch.finished:
         state = _with_checksum(*identified(
             stage, stage.state_of(epoch), stage.shard is not None))
-        # Now it is known that there is a state.
+        # Now it is known that the epoch has a state.
         found = None if epoch.finished else find_counters(stage, epoch)
-        # Without itself, nor its stage, which has it: no cycle.
+        # Without this epoch and its stage, which holds it: no cycle.
         epoch.counters = None if found is None else (found[0][2], found[1:])
         return state
     children: list[tuple[State, str]] = []
     for (stage, running, _), counted in zip(
             reversed(counters), reversed(counts), strict=True):
         start = running.start
-        # There was a state of it before.
+        # Its state was saved before.
         assert not isinstance(start, Exception)
         children = [_joined(
             stage, RUNNING, *counted, start,
@@ -138,10 +143,10 @@ def checksum(text: str) -> int:
 
 def identified(stage: Stage, state: State, is_sharded: bool = True,
                ) -> tuple[State, str]:
-    """Return a copy of a state, with the fingerprint of each stage of its
-    pipeline, and its text.
+    """Return a copy of a state with the fingerprint of each stage, and the
+    text of this copy.
 
-    `is_sharded`: whether the pipeline may take a share.
+    `is_sharded`: whether the pipeline may take a rank's share.
     """
     owner = stage.state_owner
     if owner is None:
@@ -157,7 +162,7 @@ def identified(stage: Stage, state: State, is_sharded: bool = True,
     others: list[tuple[Any, str]] = []
     for field in ('dataset', 'failed', 'leftover', 'rng'):
         part = state[field]
-        # Nearly always there is nothing.
+        # Nearly always a field is empty.
         others.append((None, 'null') if part is None else ([], '[]')
                       if part == [] else copied_with_text(part))
     is_sharded = is_sharded and stage.own_shard is None
@@ -173,11 +178,11 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
             start: SchemeStart | None, others: list[tuple[Any, str]],
             children: list[tuple[State, str]], is_sharded: bool,
             skipped: object = None) -> tuple[State, str]:
-    """Join the parts of a stage's state, and of its text.
+    """Return a stage's state and its text, joined from their parts.
 
     `others`: copies and texts of `dataset`, `failed`, `leftover` and `rng`.
-    `is_sharded`: whether streams that are read may take a share.
-    `skipped`: a field that a state has only if something was left out.
+    `is_sharded`: whether streams that are read may take a rank's share.
+    `skipped`: field of the skipped examples; None if no example was skipped.
     """
     described_text, copy_described = encoded_fingerprint(stage, is_sharded)
     start_text, copy_start = (
@@ -189,7 +194,7 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
     if skipped is not None:
         more['skipped'], skipped_text = copied_with_text(skipped)
         skipped_text = f'"skipped":{skipped_text},'
-    # In the order of the keys, as the checksum is made when it is checked.
+    # With sorted keys, as in the text from which the check makes a checksum.
     text = (
         f'{{"children":[{",".join(texts)}],'
         f'"dataset":{dataset_text},"epoch":"{epoch}","failed":{failed_text},'
@@ -207,7 +212,8 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
 
 
 def _start_of(stage: Stage, state: object) -> SchemeStart:
-    """Return the start that a scheme's state is of, which is encoded once."""
+    """Return the `SchemeStart` of a scheme's state: that of the running epoch
+    if it is the same state, since this is encoded once."""
     start = None if stage.epoch is None else stage.epoch.start
     return start if isinstance(start, SchemeStart) and (
         start.source is state) else SchemeStart(state)

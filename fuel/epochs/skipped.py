@@ -1,4 +1,4 @@
-"""Examples that an epoch leaves out, since they could not be made."""
+"""Examples that an epoch leaves out, since making them failed."""
 from __future__ import annotations
 
 import errno
@@ -26,8 +26,8 @@ _MOST_ERROR_CHARACTERS = 200
 # Default limit of skipped examples: a number, or a share of a large data set.
 _FEW, _SHARE = 10, 0.01
 
-# Errors that are not those of an example: the program, the machine, the
-# network or a file as a whole is at fault.
+# Errors that no example has caused: the program, the machine, the network or a
+# whole file is at fault.
 _NOT_OF_DATA = (FuelError, MemoryError, RecursionError, NotImplementedError,
                 ImportError, NameError, SyntaxError)
 _OF_DATA = UndecodableAudioError, UndecodableImageError, UnknownTokenError
@@ -35,7 +35,7 @@ _OF_DATA = UndecodableAudioError, UndecodableImageError, UnknownTokenError
 _OF_MACHINE = {errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC,
                errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN,
                errno.EHOSTUNREACH}
-# Errors of the network, by their names, since most programs do without the
+# Errors of the network, by their names, since most programs do not import the
 # modules.
 _OF_NETWORK = {
     'builtins.ConnectionError', 'builtins.TimeoutError',
@@ -45,7 +45,7 @@ _OF_NETWORK = {
     'httpx.TransportError', 'requests.exceptions.ConnectionError',
     'requests.exceptions.Timeout', 'urllib3.exceptions.PoolError',
     'urllib3.exceptions.ProtocolError', 'urllib3.exceptions.TimeoutError'}
-# Answers of a server that are of one address: not found, gone.
+# Status codes of a server that concern only one address: not found, gone.
 _OF_ADDRESS = {404, 410}
 
 
@@ -55,13 +55,13 @@ class SkippedExample(NamedTuple):
     Attributes
     ----------
     item : int
-        The number of its item, such as its batch, among those that the
-        stage makes in an epoch, of all ranks.
+        Number of the item, such as a batch, that lacks the example. The items
+        that the stage makes in an epoch are counted over all ranks.
     example : int or None
-        Its number in the data set; None where that is not known.
+        Number of the example in the data set; None if not known.
     stage : str
-        The class of the stage that failed, or of the stream if it could not
-        be read.
+        Class of the stage that failed, or class of the data stream if reading
+        failed.
     error : str
         Class and text of the exception.
     """
@@ -84,22 +84,23 @@ class Skipped:
     Attributes
     ----------
     count : int
-        Their number.
+        Number of the skipped examples.
     examples : tuple of SkippedExample
-        The first hundred, by the numbers of their items.
+        The first hundred of them, sorted by the numbers of their items.
     """
 
     count: int = 0
     examples: tuple[SkippedExample, ...] = ()
 
     def with_more(self, other: Skipped) -> Skipped:
-        """Return these and others."""
+        """Return the skipped examples of both objects."""
         return Skipped(self.count + other.count, tuple(sorted(
             [*self.examples, *other.examples],
             key=attrgetter('item'))[:MOST_LISTED]))
 
     def as_field(self) -> State:
-        """Return the field of a state that holds them; {} of none."""
+        """Return the field of a state for them, as a dict; {} if there are
+        none."""
         return {'skipped': {
             'count': self.count,
             'examples': [list(each) for each in self.examples],
@@ -107,7 +108,7 @@ class Skipped:
 
     @classmethod
     def of_plain(cls, saved: Any) -> Skipped:
-        """Return a checked field that :meth:`as_field` made."""
+        """Check a field that :meth:`as_field` made; return the object."""
         count, listed = saved['count'], saved['examples']
         examples = tuple([SkippedExample(*each) for each in listed])
         if type(count) is not int or len(examples) != min(
@@ -124,7 +125,7 @@ class Skipped:
         """Return the examples that a stage had left out when its state was
         saved.
 
-        `below`: whether what the streams below it have left out is added.
+        `below`: whether to add the examples that streams below it left out.
         """
         found = (cls.of_plain(state['skipped']) if 'skipped' in state
                  else cls())
@@ -134,9 +135,11 @@ class Skipped:
 
 
 def merged(state: State, others: Sequence[State], before: State) -> State:
-    """Return a state with the examples that other workers have left out.
+    """Return a worker's state, with the examples that other workers have left
+    out.
 
-    `before`: the state that all of them began with.
+    `others`: the states of the other workers.
+    `before`: the state with which all workers began.
     """
     known = Skipped.in_state(before, below=False)
     found = Skipped.in_state(state, below=False)
@@ -159,9 +162,10 @@ class LeftOut(Exception):  # noqa: N818 - a stage below has counted it
 class SkipLimit:
     """The limit of the examples that a pipeline may skip in an epoch.
 
-    `most`: the limit.
+    `most`: the largest number of examples that may be skipped.
     `count`: number of examples skipped so far; the stages add to it.
-    `requests`: those of the data set; None if that is read in order.
+    `requests`: the requests to the data set; None if the data set is read in
+        order.
     """
 
     def __init__(self, most: int, requests: Any = None) -> None:
@@ -177,9 +181,9 @@ class SkipLimit:
         self._first = [*self._first, *skipped.examples][:_NAMED]
 
     def add(self, examples: Sequence[SkippedExample]) -> None:
-        """Count examples; an error if they are too many.
+        """Count skipped examples; raise BadRecordsError if they are too many.
 
-        The first ones are logged, then the first of each cause.
+        The first examples are logged; later, only the first of each cause.
         """
         self.count += len(examples)
         self._first = [*self._first, *examples][:_NAMED]
@@ -191,14 +195,15 @@ class SkipLimit:
         self.check()
 
     def check(self) -> None:
-        """Raise an error if more were left out than may be."""
+        """Raise BadRecordsError if more examples were left out than the
+        limit allows."""
         if self.count > self.most:
             raise BadRecordsError(
                 f'{self.count} examples of the epoch could not be made, and '
                 f'max_skipped is {self.most}{self._causes_text()}')
 
     def refuse_empty_epoch(self) -> None:
-        """Raise the error that nothing is left of an epoch."""
+        """Raise BadRecordsError: every example of an epoch was skipped."""
         raise BadRecordsError(
             f'nothing is left of the epoch: {self.count} of its examples '
             f'could not be made{self._causes_text()}')
@@ -212,7 +217,8 @@ class SkipLimit:
 def skip_limit(max_skipped: float | None, examples: object) -> int:
     """Return the number of examples that an epoch may leave out.
 
-    `max_skipped`: their number, their part of the data set, or None.
+    `max_skipped`: this number, or its part of the data set; None for the
+        default.
     `examples`: number of examples of the data set, if known.
     """
     if isinstance(max_skipped, int):
@@ -225,7 +231,7 @@ def skip_limit(max_skipped: float | None, examples: object) -> int:
 
 def check_skipping(on_error: object, max_skipped: object,
                    examples: int | None) -> None:
-    """Refuse invalid arguments for leaving examples out.
+    """Raise ValueError if the arguments for skipping examples are invalid.
 
     `examples`: number of examples of the data set, if known.
     """
@@ -250,7 +256,7 @@ def check_skipping(on_error: object, max_skipped: object,
 
 
 def is_of_data(error: Exception) -> bool:
-    """Return whether an exception may be due to an example."""
+    """Return whether an example may have caused an exception."""
     if any(_is_of_network(one) or (
             isinstance(one, OSError) and one.errno in _OF_MACHINE)
            for one in (error, error.__cause__)):
@@ -259,8 +265,10 @@ def is_of_data(error: Exception) -> bool:
 
 
 def _is_of_network(error: BaseException | None) -> bool:
-    """Return whether an exception is of the network or the server, not of one
-    address (404 or 410)."""
+    """Return whether the network or a server has caused an exception.
+
+    The status codes 404 and 410 concern one address: the result is False.
+    """
     names = {f'{base.__module__}.{base.__qualname__}'
              for base in type(error).__mro__}
     return not names.isdisjoint(_OF_NETWORK) and not (
@@ -269,7 +277,7 @@ def _is_of_network(error: BaseException | None) -> bool:
 
 
 def error_text(error: Exception) -> str:
-    """Return class and text of an exception, in one line."""
+    """Return the class and text of an exception in one line, shortened."""
     text = ' '.join(str(error).split())
     name = type(error).__name__
     whole = f'{name}: {text}' if text else name

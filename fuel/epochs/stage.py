@@ -1,6 +1,6 @@
-"""The contract of a stage: what the rest of Fuel asks of a stream.
+"""Interface of a stage: all that the rest of Fuel asks of a stream.
 
-What Fuel's own classes answer is in :mod:`fuel.streams.stage`.
+The subclass for Fuel's own streams is in :mod:`fuel.streams.stage`.
 """
 from __future__ import annotations
 
@@ -27,18 +27,20 @@ from fuel.utils.rng_state import SavedGenerator, generator_in
 
 
 class Stage(Runtime):
-    """A stream as Fuel sees it; here any that has StreamLike's members.
+    """A stream as the rest of Fuel sees it.
 
-    A subclass may override what is not final. Nothing else asks a stream for
-    names that not every stream has, or whether its class overrides a method.
+    This base class serves any stream with the members of StreamLike. A
+    subclass may override the members that are not final. Only stages use
+    members that some streams lack, and only they check whether a stream's
+    class overrides a method.
     """
 
     __slots__ = ()
 
     @property
     def is_waiting(self) -> bool | None:
-        """Whether the epoch made last waits for another process (bool); None
-        if no other process or thread makes its items."""
+        """Whether the epoch that was made last waits for another process
+        (bool); None if no other process or thread makes its items."""
         return None
 
     @property
@@ -53,20 +55,22 @@ class Stage(Runtime):
 
     @property
     def state_owner(self) -> Stage | None:
-        """The stage whose pipeline a state belongs to; None if only the stream
-        knows."""
+        """The stage to whose pipeline a state belongs; None if the stream
+        makes and restores its state itself."""
         return None
 
     def num_items(self, of_all: bool = False) -> int | None:
-        """Return the number of items of an epoch of a rank (or all), if
-        known."""
+        """Return the number of items of an epoch; None if not known.
+
+        `of_all`: whether to count the items of all ranks, not of one rank.
+        """
         return None
 
     def copy(self, is_sought: bool | None = False) -> Any:
-        """Return a copy of the stream, which has no epoch.
+        """Return a copy of the stream that has no epoch.
 
-        `is_sought`: whether its items are asked for in any order; None if
-            they are where that is possible.
+        `is_sought`: whether the items of the copy are read in any order; None
+            if they are read in any order where that is possible.
         """
         return copy.copy(self.stream)
 
@@ -82,14 +86,18 @@ class Stage(Runtime):
         """Set the attributes of a new epoch."""
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
-        """Make an epoch, new or unpickled, the last one."""
+        """Record an epoch, new or unpickled, as the one made last."""
 
     def open(self, epoch: Epoch) -> EpochReader:
         """Open the reader of an epoch."""
         return self.open_items(epoch)
 
     def fail(self, epoch: Epoch, number: int, error: Exception) -> Any:
-        """Return the error, to be raised; None if the item is left out."""
+        """Return the error to be raised for a failed item; None if the item
+        is left out.
+
+        `number`: number of the read that failed.
+        """
         if epoch.count_failure(number):
             return None
         error.add_note(
@@ -97,16 +105,21 @@ class Stage(Runtime):
         return error
 
     def position(self, epoch: Epoch) -> Position | State | Exception:
-        """Return the position of an epoch, also after its end if data are
-        left."""
+        """Return the position of an epoch.
+
+        At the end of the epoch it still has the left-overs, if any.
+        """
         raise self._has_no_position()
 
     def state_of(self, epoch: Epoch) -> State:
-        """Return the state of an epoch, without its identity."""
+        """Return the state of an epoch, without the fingerprint."""
         return self.state_between(FINISHED if epoch.finished else RUNNING)
 
     def state_between(self, epoch: str) -> State:
-        """Return the state while no epoch is running."""
+        """Return the state while no epoch is running.
+
+        `epoch`: value of the state's field 'epoch'.
+        """
         state = self.own_state()
         if state is None:
             raise self._has_no_position()
@@ -117,7 +130,8 @@ class Stage(Runtime):
         self.stream.load_state_dict(state)
 
     def set_generators(self, state: State) -> None:
-        """Restore generators, except those that made left-overs again."""
+        """Restore the states of generators, except those that are needed to
+        make left-overs again."""
 
     # --- declarations of its class and attributes ----------------------------
     @property
@@ -129,7 +143,8 @@ class Stage(Runtime):
     @property
     @final
     def inputs(self) -> tuple[StreamLike, ...]:
-        """The streams that are read (tuple); () for one of a data set."""
+        """The streams that are read (tuple); () for a stream of a data
+        set."""
         several = getattr(self.stream, 'data_streams', None)
         if several is not None:
             return tuple(several)
@@ -139,13 +154,14 @@ class Stage(Runtime):
     @property
     @final
     def reads_several(self) -> bool:
-        """Whether it reads any number of streams (bool)."""
+        """Whether its class reads a tuple of streams (bool)."""
         return hasattr(self.stream, 'data_streams')
 
     @property
     @final
     def iterators(self) -> list[Any]:
-        """The epoch iterators of its inputs that are shown (list)."""
+        """The epoch iterators of its inputs that are attributes of the stream
+        (list)."""
         several = getattr(self.stream, 'child_epoch_iterators', None)
         if several is not None:
             return list(several)
@@ -155,7 +171,7 @@ class Stage(Runtime):
     @property
     @final
     def scheme(self) -> SchemeLike | None:
-        """The iteration scheme, if there is one."""
+        """The iteration scheme, None if there is none."""
         scheme: SchemeLike | None = getattr(
             self.stream, 'iteration_scheme', None)
         return scheme
@@ -163,46 +179,51 @@ class Stage(Runtime):
     @property
     @final
     def dataset(self) -> DatasetLike | None:
-        """The data set, if one is read."""
+        """The data set that is read, None if there is none."""
         dataset: DatasetLike | None = getattr(self.stream, 'dataset', None)
         return dataset
 
     @property
     @final
     def labels(self) -> AxisLabels:
-        """The axis labels of the sources; {} where nothing is known."""
+        """The axis labels of the sources; {} if none are known."""
         return labels_in(self.stream) or {}
 
     @property
     @final
     def generator(self) -> SavedGenerator | None:
-        """The random generator that is drawn from, if there is one."""
+        """The random generator that the stage draws from, None if there is
+        none."""
         return generator_in(self.stream)
 
     @property
     @final
     def one_to_one(self) -> bool:
-        """Whether item n is made of item n below, or of one request (bool)."""
+        """Whether item n is made from item n of the input, or from request n
+        (bool)."""
         return covers(self.stream, 'one_to_one', ('get_data',)) and bool(
             self.stream.one_to_one)
 
     @property
     @final
     def keeps_rows(self) -> bool:
-        """True if no example is added, left out or moved (bool)."""
+        """Whether a batch has the examples of its input's batch, in the same
+        order (bool)."""
         return self.one_to_one and declares(self.stream, 'keeps_rows')
 
     @property
     @final
     def keeps(self) -> frozenset[str]:
-        """Properties that data keep: any of 'dtype', 'shape' and 'axes'."""
+        """Properties of the data that the stage keeps: a subset of 'dtype',
+        'shape' and 'axes' (frozenset)."""
         keeps = frozenset() if type(self) is Stage else type(self.stream).keeps
         return keeps if isinstance(keeps, frozenset) else frozenset()
 
     @property
     @final
     def draws(self) -> Literal['no', 'by_seed', 'in_order']:
-        """The way it draws, if it does: by seed and item, or in order."""
+        """The way in which the stage draws at random: not at all, from the
+        seed and the number of the item, or from a generator in order."""
         if generator_in(self.stream) is None:
             return 'no'
         return 'in_order' if type(self) is Stage or not (
@@ -211,21 +232,22 @@ class Stage(Runtime):
     @property
     @final
     def goes_back(self) -> bool:
-        """Whether an epoch can go back to items that it had before (bool)."""
+        """Whether an epoch can read items again that it has passed (bool)."""
         plan = self.plan
         return plan is None or bool(plan.goes_back(self.stream))
 
     @property
     @final
     def depends_on_data(self) -> bool:
-        """Whether its left-overs depend on the data that it has read
-        (bool)."""
+        """Whether the left-overs of the stage may depend on the data that it
+        has read (bool)."""
         return not (self.one_to_one or self.passes_items_on)
 
     @property
     @final
     def passes_items_on(self) -> bool:
-        """Whether its items are those of its input, as they are (bool)."""
+        """Whether the stage delivers the items of its input unchanged
+        (bool)."""
         return type(self) is not Stage and bool(self.stream.__fuel_passes_on__)
 
     @property
@@ -237,8 +259,8 @@ class Stage(Runtime):
     @property
     @final
     def plan(self) -> Any:
-        """The class of the plans that make its items by their numbers, where
-        they can; None if there is none."""
+        """The class of plans that make any item of the stage from its number;
+        None if there is none."""
         return None if type(self) is Stage else self.stream.__fuel_plan__
 
     @property
@@ -269,7 +291,12 @@ class Stage(Runtime):
 
     @final
     def only_counts(self, epoch: Epoch) -> bool:
-        """Return whether nothing but counts changes in its state."""
+        """Return whether only counts of the stage's state change within an
+        epoch.
+
+        This is so if the stage draws nothing and keeps neither left-overs nor
+        a position in the data set.
+        """
         kept = epoch.attributes
         return (not kept.keys() - {'child_epoch_iterator', 'data_state'}
                 and kept.get('data_state') is None
@@ -287,7 +314,8 @@ class Stage(Runtime):
 
     @final
     def own_state(self) -> State | None:
-        """Return the state that a stream says by itself, if it does."""
+        """Return the result of the stream's own `state_dict()`; None if it
+        has no such method."""
         if not hasattr(self.stream, 'state_dict'):
             return None
         return dict(self.stream.state_dict())
@@ -303,9 +331,10 @@ class Stage(Runtime):
     @property
     @final
     def own_shard(self) -> Shard | None:
-        """The share that is taken of its own items, if one is."""
+        """The share that a rank takes of this stage's own items; None if it
+        takes all."""
         if type(self) is Stage:
-            # Its attributes have meanings of their own.
+            # An attribute of that name may mean something else there.
             return None
         shard = self.stream.sharding
         return shard if isinstance(shard, Shard) else None
@@ -313,13 +342,15 @@ class Stage(Runtime):
     @property
     @final
     def shard(self) -> Shard | None:
-        """The share that the pipeline takes, None if it takes all."""
+        """The share that the rank's pipeline takes; None if it takes all
+        items."""
         return _shard_in([self])
 
     @property
     @final
     def shard_of_inputs(self) -> Shard | None:
-        """The share that the streams take which it reads, if they do."""
+        """The share that the stage's input streams take; None if they take
+        all items."""
         inputs = self.inputs
         return _shard_in(list(map(stage_of, inputs))) if inputs else None
 
@@ -385,7 +416,7 @@ class Stage(Runtime):
         if not is_dealt:
             epoch.skip(count)
         elif not epoch.finished:
-            # Only what deals them knows which items are the rank's.
+            # Only the reader that deals them knows which items are the rank's.
             self.reader_of(epoch).skip(count)
         if not is_default(self.stream, 'skip'):
             with self.showing(epoch):
@@ -399,7 +430,7 @@ class Stage(Runtime):
 
     @final
     def state(self) -> State:
-        """Return its state, without the identity."""
+        """Return the state of the stage, without the fingerprint."""
         with self.lock:
             if self.pending is not None:
                 return self.pending
@@ -409,7 +440,8 @@ class Stage(Runtime):
             return self.state_between(NOT_STARTED)
 
     def _check_not_started(self) -> None:
-        """Refuse to call an epoch not started that nothing is known of."""
+        """Raise TypeError if an epoch may have started without this stage's
+        knowledge."""
         if self.state_owner is not None and not is_original(
                 self.stream, 'get_epoch_iterator') and any(
                     stage_of(child).has_begun for child in self.inputs):
@@ -424,7 +456,8 @@ class Stage(Runtime):
 
 
 def _shard_in(stages: list[Stage]) -> Shard | None:
-    """Return the first share that is taken in some pipelines, if one is."""
+    """Return the first share that a stage of these pipelines takes; None if
+    all items are taken."""
     waiting = stages[::-1]
     while waiting:
         stage = waiting.pop()
@@ -448,9 +481,9 @@ def children_of(epoch: Epoch) -> Sequence[Any]:
 
 
 def stage_of(stream: object) -> Stage:
-    """Return the stage of a stream, which keeps it.
+    """Return the stage of a stream; the stream keeps it.
 
-    Subclasses may have skipped every ``__init__``, so none is relied on.
+    It works without any ``__init__``, which a subclass may not have called.
     """
     try:
         stage: Stage = stream.__dict__[KEPT_STAGE]
@@ -474,7 +507,7 @@ def _keep_stage(stream: object) -> Stage:
     except TypeError:
         return stage
     if type(stage) is Stage and is_dataset(stream):
-        # It is described as a stream is.
+        # A data set may be described in the same way as a stream.
         return stage
     with runtime.lock_of_sources:
         kept = shown.get(KEPT_STAGE)

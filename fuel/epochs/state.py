@@ -1,7 +1,8 @@
 """Positions of epochs, and states: the positions as plain data.
 
-A state that stays with its pipeline does not say which one it is of; a saved
-one does (see :mod:`fuel.epochs.state_check`).
+Only a saved state has the fingerprint of its pipeline (see
+:mod:`fuel.epochs.state_check`). A state that stays with its pipeline does not
+need one.
 """
 from __future__ import annotations
 
@@ -25,17 +26,17 @@ _encoder = json.JSONEncoder(sort_keys=True, separators=(',', ':'))
 
 
 def as_text(value: object) -> str:
-    """Return plain data as JSON: short, with the keys in order."""
+    """Return plain data as compact JSON, with sorted keys."""
     return _encoder.encode(value)
 
 
-#: Plain data that stay as they are: as JSON, and a function that returns what
-#: JSON gives back, in lists and dicts of its own.
+#: Constant plain data: the JSON text, and a function that returns a new copy
+#: of the decoded text.
 TextAndCopy: TypeAlias = 'tuple[str, Callable[[], Any]]'
 
 
 def encoded(value: object) -> TextAndCopy:
-    """Return plain data encoded, to be copied often."""
+    """Return the JSON text of plain data and a function that copies them."""
     text = as_text(value)
     return text, copier_of(json.loads(text))
 
@@ -43,8 +44,9 @@ def encoded(value: object) -> TextAndCopy:
 class SchemeStart:
     """The state that a scheme had when an epoch began.
 
-    `data`: the state; the snapshot of a generator, if the scheme keeps that
-        alone: it is made plain when the state is wanted.
+    `data`: the state. If a generator is the whole state of the scheme, it is a
+        snapshot of this generator, which becomes plain data when the state is
+        needed.
     """
 
     def __init__(self, data: Any) -> None:
@@ -54,12 +56,12 @@ class SchemeStart:
 
     @functools.cached_property
     def source(self) -> Any:
-        """The state as plain data, the same object each time."""
+        """The state as plain data; every read returns the same object."""
         return {'rng': rng_state.as_plain(self._data)}
 
     @functools.cached_property
     def encoded(self) -> TextAndCopy:
-        """The state encoded, once."""
+        """The state as `TextAndCopy`, encoded at the first read."""
         return encoded(self.source)
 
     def __reduce__(self) -> Any:
@@ -67,7 +69,10 @@ class SchemeStart:
 
 
 class Position(NamedTuple):
-    """A position, taken cheaply; :func:`as_state` makes plain data of it."""
+    """Position of a stage in its epoch, which is quick to take.
+
+    :func:`as_state` returns it as plain data.
+    """
 
     stream: StreamLike | None
     position: int
@@ -79,20 +84,21 @@ class Position(NamedTuple):
     failed: tuple[int, ...]
     children: list[Position | State | Exception]
     skipped: Skipped = Skipped()
-    # Of a stage that begins its inputs anew: how their first epochs began.
+    # For a stage that restarts its inputs: how their first epochs began.
     first_epochs: Any = None
 
 
 def without_frames(error: Exception) -> Exception:
-    """Return an error that is kept instead of a part of a state.
+    """Return an error without its traceback, to keep in place of a part of a
+    state.
 
-    Its frames would keep what they work with alive.
+    The frames of a traceback would keep their local variables alive.
     """
     return error.with_traceback(None)
 
 
 def available(part: object) -> Any:
-    """Return a part of a state; raise the error that is in its place."""
+    """Return a part of a state; raise it if it is an error."""
     if isinstance(part, SchemeStart):
         return part.source
     if isinstance(part, Exception):
@@ -113,9 +119,9 @@ def as_state(position: Position | State | Exception) -> State:
 
 
 def shallow_state(position: Position | State | Exception) -> State:
-    """Return a position as plain data, with the inputs' positions as they are.
+    """Return a position as plain data, except for the inputs' positions.
 
-    It has the inputs' first epochs, which a saved state leaves out.
+    The result has the inputs' first epochs, which a saved state leaves out.
     """
     if not isinstance(position, Position):
         state: State = available(position)
@@ -143,7 +149,7 @@ def position_fields(position: Position) -> State:
 
 def position_of(iterator: Iterator[object]
                 ) -> Position | State | Exception:
-    """Return the position of an epoch iterator, or why it has none."""
+    """Return the position of an epoch iterator, or the error of finding it."""
     get_position: Callable[[], Position | State | Exception] | None = (
         getattr(iterator, 'get_position', None))
     if get_position is None:
@@ -157,7 +163,7 @@ def position_of(iterator: Iterator[object]
 
 
 def copier_of(value: Any) -> Callable[[], Any]:
-    """Return a function that copies some plain data."""
+    """Return a function that returns a deep copy of plain data."""
     if not isinstance(value, (dict, list)):
         return lambda: value
     parts = value.values() if isinstance(value, dict) else value
@@ -178,28 +184,30 @@ def copier_of(value: Any) -> Callable[[], Any]:
 
 
 def copied_with_text(value: object) -> tuple[Any, str]:
-    """Return a copy of a value that may differ between batches, and its
-    text."""
+    """Return a copy of plain data, and their JSON text.
+
+    For values that may change from batch to batch.
+    """
     text = as_text(value)
     return json.loads(text), text
 
 
-# Of the state of one worker of a loader.
+# Format and fields of the state of one worker of a loader.
 _SHARE_FORMAT = 1
 _SHARE_FIELDS = {'fuel', 'worker', 'num_workers', 'taken', 'stream'}
 
 
 def share_state(worker: int, num_workers: int, taken: int,
                 stream: State) -> State:
-    """Return the state of a worker as plain data.
+    """Return the state of a loader's worker as plain data.
 
-    The stream's part is a string, since torchdata looks for differences
-    in each number of a state after each batch.
+    The stream's state is a string in it, since torchdata compares each number
+    of a state after each batch.
 
-    `worker`, `num_workers`: which worker of how many; 0 of 0 in the process
-        of the loader.
-    `taken`: number of items that it has read.
-    `stream`: state of the stream after these.
+    `worker`: number of the worker, 0 in the process of the loader.
+    `num_workers`: number of workers, 0 in the process of the loader.
+    `taken`: number of items that the worker has read.
+    `stream`: state of the stream after these items.
     """
     return {'fuel': _SHARE_FORMAT, 'worker': worker,
             'num_workers': num_workers, 'taken': taken,
@@ -207,18 +215,20 @@ def share_state(worker: int, num_workers: int, taken: int,
 
 
 def of_stream(state: State) -> State:
-    """Return the state of a whole stream as loaders carry it."""
+    """Return the state of a whole stream in the form that loaders use."""
     return share_state(0, 0, 0, state)
 
 
 def is_share_state(state: object) -> TypeGuard[Mapping[str, Any]]:
-    """Return whether a state is one that loaders carry."""
+    """Return whether a state has the form that loaders use."""
     return isinstance(state, Mapping) and 'fuel' in state
 
 
 def read_share_state(state: Mapping[str, Any]) -> State:
-    """Return the state of one worker with the stream's part as plain data,
-    which is not checked."""
+    """Return a worker's state with the stream's state decoded.
+
+    The stream's state is not checked.
+    """
     counts = [state.get(name) for name in ('worker', 'num_workers', 'taken')]
     if (set(state) != _SHARE_FIELDS or state['fuel'] != _SHARE_FORMAT
             or not isinstance(state['stream'], str)

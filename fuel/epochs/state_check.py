@@ -1,4 +1,5 @@
-"""Check of saved states, which may be damaged or of another pipeline."""
+"""Check of saved states: they may be damaged, or belong to another
+pipeline."""
 from __future__ import annotations
 
 import copy
@@ -32,15 +33,18 @@ _FIELDS = frozenset({
     'format', 'stream', 'epoch', 'position', 'requested', 'scheme',
     'dataset', 'rng', 'leftover', 'failed', 'children'})
 
-# Errors that restoring a damaged value raises. StopIteration is that of a
-# stage that reads its input again, beyond the end.
+# Errors that restoring a damaged value raises. A stage raises StopIteration
+# if it reads its input again, beyond the end.
 DAMAGE = (TypeError, ValueError, KeyError, IndexError, AttributeError,
           OverflowError, StopIteration)
 
 
 def checked_state(stream: StreamLike, state: Any) -> State:
-    """Return a copy of a saved state that fits a stream, every field checked,
-    without its identity."""
+    """Return a copy of a saved state without the fingerprint.
+
+    StateMismatchError is raised if a field is damaged, or if the state does
+    not fit the stream.
+    """
     owner = stage_of(stream).state_owner
     if owner is None:
         # The state of a foreign stream has a form of its own.
@@ -61,9 +65,9 @@ def checked_state(stream: StreamLike, state: Any) -> State:
 
 
 def _checked(stage: Stage, state: State, is_sharded: bool) -> State:
-    """Return a checked copy of the state of a stage and those below.
+    """Return a checked copy of the state of a stage and of stages below it.
 
-    `is_sharded`: whether the pipeline may take a share.
+    `is_sharded`: whether the pipeline may take a rank's share.
     """
     with stage.lock:
         crc = state.get('crc', ...)
@@ -83,7 +87,8 @@ def _checked(stage: Stage, state: State, is_sharded: bool) -> State:
 
 
 def _check_sum(crc: object, state: State) -> None:
-    """Refuse a state that has another checksum than was saved with it."""
+    """Raise StateMismatchError if a state does not have the checksum that was
+    saved with it."""
     try:
         is_intact = type(crc) is int and crc == checksum(as_text(state))
     except (TypeError, ValueError, RecursionError):
@@ -104,7 +109,7 @@ def _checked_children(stage: Stage, state: State, is_sharded: bool,
     for child, part in zip(map(stage_of, inputs), states, strict=True):
         owner = child.state_owner
         if owner is None:
-            # As above, of a form of its own.
+            # The state of a foreign stream, in a form of its own.
             checked.append(part)
             continue
         if not isinstance(part, dict) or 'format' not in part:
@@ -124,7 +129,7 @@ def _refuse(stage: Stage, field: str, value: object,
 
 
 def _check_frame(stage: Stage, state: State) -> None:
-    """Refuse a value without the fields of a state of this format."""
+    """Raise StateMismatchError if a state lacks fields of this format."""
     if type(state['format']) is not int or state['format'] != FORMAT:
         raise StateMismatchError(
             f'the state has format {state["format"]!r:.200}, but this '
@@ -168,7 +173,8 @@ def _check_fingerprint(stage: Stage, state: State, is_sharded: bool) -> None:
 
 
 def _is_moved(stage: Stage, saved: object, present: object) -> bool:
-    """Return whether a state fits by the former names of moved objects."""
+    """Return whether a value fits if moved classes and functions have their
+    first names."""
     try:
         return is_same(with_first_names(saved), present)
     except RecursionError:
@@ -178,9 +184,9 @@ def _is_moved(stage: Stage, saved: object, present: object) -> bool:
 
 
 def _is_argument_of_fuel(stage: Stage, owner: str, name: str) -> bool:
-    """Return whether one of Fuel's classes gives an argument its meaning.
+    """Return whether a class of Fuel defines an argument.
 
-    `owner`: '' of the stage, else 'scheme' or 'data set'.
+    `owner`: '' for an argument of the stage, 'scheme' or 'data set'.
     """
     keeper: Any = {'': stage.stream, 'data set': stage.dataset,
                    'scheme': stage.scheme}.get(owner)
@@ -194,10 +200,10 @@ def _is_argument_of_fuel(stage: Stage, owner: str, name: str) -> bool:
 
 
 def _said_before(name: str, saved: object, present: object) -> bool:
-    """Return whether an older state of this format describes an argument
-    otherwise than a present one, or not at all."""
+    """Return whether an older version of Fuel has saved an equal argument in
+    another way, or has not saved it."""
     if present is None:
-        # Held beside `shape`, and without options.
+        # Saved next to `shape`, or although there were no options.
         return name == 'window_shape' or (
             name == 'storage_options' and saved == {})
     if name in ('drop_last', 'flat_targets'):
@@ -215,7 +221,8 @@ def _said_before(name: str, saved: object, present: object) -> bool:
 
 
 def _declaration(name: str, owner: object) -> str:
-    """Return a hint to declare a free argument on a user's class."""
+    """Return a hint to name an argument of a user's class in
+    unsaved_arguments; '' for a class of Fuel."""
     if not isinstance(owner, str) or owner.startswith('fuel.') or (
             name in ('class', 'num_examples', 'rng', 'sources')):
         return ''
@@ -224,7 +231,8 @@ def _declaration(name: str, owner: object) -> str:
 
 
 def _check_shard(stage: Stage, saved: object, present: object) -> None:
-    """Refuse another rank's state of a stage that depends on the data."""
+    """Raise StateMismatchError if another rank has saved the state of a stage
+    that depends on the data."""
     if not is_same(saved, present):
         raise StateMismatchError(
             f'the order of stage {stage.name} depends on the data, or on '
@@ -243,9 +251,9 @@ def _rank_of(shard: object) -> str:
 
 
 def is_same(one: object, other: object) -> bool:
-    """Return whether two plain values are equal, and of equal types.
+    """Return whether two plain values are equal, and have the same types.
 
-    A tuple may stand for a list, as in what JSON gives back.
+    A tuple and a list may be the same, since JSON decodes both to a list.
     """
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         if {dict, list, tuple}.isdisjoint(map(type, one)):
@@ -259,7 +267,8 @@ def is_same(one: object, other: object) -> bool:
 
 
 def _check_fields(stage: Stage, state: State) -> None:
-    """Refuse values that no position of a stream has."""
+    """Raise StateMismatchError for values that no position of a stream
+    has."""
     epoch = state['epoch']
     if epoch not in (NOT_STARTED, RUNNING, FINISHED):
         _refuse(stage, 'epoch', epoch,
@@ -327,7 +336,7 @@ def _check_scheme(stage: Stage, state: State) -> None:
 
 
 def _is_taken_up(scheme: Any, saved: State) -> bool:
-    """Return whether a scheme takes a state up as it is."""
+    """Return whether a scheme restores a state without changing it."""
     if keeps_generator_before(scheme) and is_original(
             scheme, 'load_state_dict'):
         # It has no other state.
@@ -335,9 +344,9 @@ def _is_taken_up(scheme: Any, saved: State) -> bool:
         return as_text({'rng': rng}) == as_text(saved)
     before = scheme_state(scheme)
     try:
-        # Under any key, a state of a user's is its own affair.
+        # The state of a user's scheme may have any keys.
         scheme.load_state_dict(copy.deepcopy(saved))
-        # It may take up what an older version of it saved.
+        # A user's scheme may restore a state of its older version.
         return is_same(scheme.state_dict(), saved) or not (
             _has_own_state(scheme))
     finally:
@@ -345,7 +354,8 @@ def _is_taken_up(scheme: Any, saved: State) -> bool:
 
 
 def _has_own_state(scheme: SchemeLike) -> bool:
-    """Return whether the whole state of a scheme is of a form of Fuel's."""
+    """Return whether the whole state of a scheme is made and restored by
+    Fuel's classes."""
     return is_original(scheme, 'state_dict') and is_original(
         scheme, 'load_state_dict') and all(
             map(_has_own_state, parts_of_scheme(scheme)))

@@ -1,4 +1,4 @@
-"""Differences of a pipeline's state from its first."""
+"""Differences between a pipeline's state and its first state."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -23,10 +23,11 @@ from fuel.utils.seams import fault_point
 if TYPE_CHECKING:
     from fuel.iterator import DataIterator
 
-# The field that states have only where something was left out.
+# The field that states have only if examples were skipped.
 _SKIPPED = 'skipped'
 
-# Keys and indices that lead to a value, and the new value there.
+# A path has the keys and indices that lead to a value. A change is a path and
+# the new value there.
 Path = list[Any]
 Changes = list[tuple[Path, Any]]
 
@@ -59,21 +60,21 @@ def _compare(old: object, new: object, path: Path, found: Changes) -> None:
 
 def _compare_position(old: object, new: Position, path: Path,
                       found: Changes) -> None:
-    """Compare the state of a stage with a later position of it."""
+    """Compare the state of a stage with a later position of the stage."""
     if not isinstance(old, dict) or len(old['children']) != len(new.children):
         found.append((path, as_state(new)))
         return
     fields = {**position_fields(new), **new.skipped.as_field()}
     for key, value in fields.items():
-        # Nothing may have been left out before.
+        # The old state lacks the field if no example had been skipped.
         _compare(old.get(key), value, [*path, key], found)
     _compare(old['children'], new.children, [*path, 'children'], found)
 
 
 class StateDelta:
-    """The difference of an epoch iterator's state from its first.
+    """Differences between an epoch iterator's state and its first state.
 
-    `base`: the first state, or why there is none.
+    `base`: the first state, or the error of saving it.
     """
 
     def __init__(self, iterator: DataIterator) -> None:
@@ -90,7 +91,8 @@ class StateDelta:
 
     @fault_point('state delta')
     def changes(self, iterator: DataIterator) -> Changes | Exception | None:
-        """Return the changes since the first state."""
+        """Return the changes since the first state, or the error of finding
+        them; None if there is no first state."""
         if isinstance(self.base, Exception):
             return None
         if self._counters is not None:
@@ -108,8 +110,10 @@ class StateDelta:
 
 
 def state_of(iterator: DataIterator) -> State | Exception:
-    """Return the state of an epoch iterator, without its identity, or the
-    error of saving it."""
+    """Return the state of an epoch iterator, or the error of saving it.
+
+    The state of Fuel's own iterators lacks the fingerprint.
+    """
     try:
         return (iterator.present_state() if isinstance(
             iterator, EpochIterator) else iterator.state_dict())
@@ -118,7 +122,8 @@ def state_of(iterator: DataIterator) -> State | Exception:
 
 
 def _streams_of(position: object) -> list[object]:
-    """Return the streams of positions, which have no states."""
+    """Return the streams of a position and its inputs' positions; [] for a
+    state, which does not have them."""
     if not isinstance(position, Position):
         return []
     return [position.stream, *(
@@ -127,7 +132,8 @@ def _streams_of(position: object) -> list[object]:
 
 
 def _count(counters: list[Counter]) -> Changes | None:
-    """Return the counts of the stages; None if anything else changed."""
+    """Return the counts of the stages as changes; None if anything else in
+    their states has changed."""
     counts = count(counters)
     if counts is None:
         return None
@@ -141,7 +147,7 @@ def _count(counters: list[Counter]) -> Changes | None:
 
 
 class Receipt(NamedTuple):
-    """A state, as the first of its epoch and the changes since.
+    """A state: the first state of its epoch, and the changes since then.
 
     `base`: the first state, or the reason why there is none.
     `changes`: the changes, or a function that returns them, or the reason
@@ -161,9 +167,10 @@ class Receipt(NamedTuple):
 
 
 def changed(old: State, steps: Changes) -> State:
-    """Return a copy of `old` with the changes made; `old` stays.
+    """Return a copy of `old` with the changes applied.
 
-    What comes from a peer or a file may not fit: StateMismatchError.
+    StateMismatchError is raised if changes, which may come from another
+    process or a file, do not fit the state.
     """
     new = old
     try:
