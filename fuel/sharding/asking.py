@@ -1,6 +1,6 @@
-"""Compute the order of a pipeline: of the running epoch, or of the next.
+"""Compute the order of a pipeline's running epoch, or of its next epoch.
 
-Schemes and generators are copied before anything is drawn from them.
+All draws come from copies of the schemes and generators.
 """
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from fuel.utils.overrides import covers, is_original
 
 
 class RequestOrder(EpochOrder):
-    """The requests of a scheme, for rows of a data set.
+    """Order of a data stream: the requests that its scheme makes.
 
-    `dataset`: which of the pipeline.
-    `place`: of what the scheme draws.
+    `dataset`: number of the data set in the pipeline.
+    `place`: place of the scheme's requests in `draws`.
     """
 
     takes_share = True
@@ -55,7 +55,7 @@ class RequestOrder(EpochOrder):
 
     @property
     def requests(self) -> Any:
-        """The requests of the epoch."""
+        """The requests of the epoch, in any order."""
         return self.draws.at(self.place)
 
     @property
@@ -73,7 +73,7 @@ class RequestOrder(EpochOrder):
             requests, ListedRequests) else int(requests.num_requests))
 
     def make(self, item: int) -> Made:
-        """Return the rows of a request."""
+        """Return the rows that a request names."""
         request = self.requests.request_at(item)
         if request is None:
             raise IndexError(f'the epoch has no item {item}')
@@ -81,24 +81,26 @@ class RequestOrder(EpochOrder):
 
 
 class CarriesInputs:
-    """Base of stages whose inputs may continue in the next epoch, from their
-    positions at the end of one."""
+    """Base of stages whose inputs may continue in the next epoch.
+
+    Such an input resumes from its position at the end of the epoch before.
+    """
 
     @property
     def carried_iterators(self) -> Sequence[Any]:
-        """The iterators of the inputs that continue."""
+        """The iterators of the inputs, if these continue; () otherwise."""
         return ()
 
 
 class StageEpoch(NamedTuple):
     """An epoch of a stage, for computing the order of its items.
 
-    `query`: that of the pipeline.
+    `query`: the query about the whole pipeline.
     `stage`: the stage.
     `epoch`: the epoch, None if it has not begun.
-    `state`: the state that it takes up, if there is one; of the inputs it
-        may have positions.
-    `is_past`: whether it is the state of an epoch that is over.
+    `state`: the state that the epoch restores, None if there is none. It may
+        have positions in place of the inputs' states.
+    `is_past`: whether `state` belongs to an epoch that is over.
     """
 
     query: OrderQuery
@@ -114,7 +116,8 @@ class StageEpoch(NamedTuple):
 
     @property
     def first_epochs(self) -> FirstEpochs | None:
-        """The first epochs of its inputs, of a stage that restarts them."""
+        """The first epochs of the stage's inputs; None if the stage does not
+        restart inputs."""
         found: FirstEpochs | None = (
             self.epoch.attributes if self.epoch is not None
             else self.state or {}).get('_first_epochs')
@@ -122,24 +125,26 @@ class StageEpoch(NamedTuple):
 
     @property
     def drawn_position(self) -> Position | None:
-        """The position that the stage drew from, if it has drawn since."""
+        """The position from which the stage drew, if it has drawn since;
+        otherwise None."""
         return self.query.drawn_positions.get(id(self.stage.stream))
 
     @property
     def leftover(self) -> Any:
-        """The left-overs in the epoch's restored state, if any."""
+        """The left-overs in the restored state, None if there are none."""
         return None if self.state is None else self.state['leftover']
 
     def requests(self, scheme: Any) -> Any:
-        """Return the requests of a scheme that draws nothing; None of
-        another, before the epoch."""
+        """Return the requests of the epoch, or those of a scheme that draws
+        nothing; None if they are not known before the epoch begins."""
         if self.epoch is not None:
             return self.epoch.request_iterator
         return (size_requests(scheme) if type(scheme) is ConstantScheme
                 else None)
 
     def add_scheme(self, scheme: Any) -> int:
-        """Return the place at which a scheme draws its requests."""
+        """Add the draw of a scheme's requests; return its place in
+        `draws`."""
         present = Start(copied_scheme(scheme, self.query.known, True), None)
         epoch, drawn = self.epoch, self.drawn_position
         if drawn is not None:
@@ -163,9 +168,11 @@ class StageEpoch(NamedTuple):
             copied_scheme(scheme, {}, True), available(epoch.start)), present)
 
     def add_key(self, rng: Any, key: int | None) -> int:
-        """Return the place at which a stage draws the key of an epoch.
+        """Add the draw of a stage's key for an epoch; return its place in
+        `draws`.
 
-        `key`: of the epoch, if it was drawn.
+        `rng`: the generator from which the key is drawn.
+        `key`: the key, if the epoch has drawn it; otherwise None.
         """
         start = KeyStart(copy.deepcopy(rng, self.query.known))
         if self.state is not None:
@@ -180,8 +187,11 @@ class StageEpoch(NamedTuple):
 
     def first_inputs(self, first: FirstEpochs) -> tuple[
             list[EpochOrder], Draws]:
-        """Return the orders of the inputs' first epochs, where some have begun
-        anew since, and the draws of their further epochs."""
+        """Return the orders of the inputs' first epochs, and the draws of
+        their later epochs.
+
+        It is called if an input was restarted in this epoch.
+        """
         query = OrderQuery(first.standing, self.query.datasets)
         parts = (children_of(self.epoch) if self.epoch is not None
                  else [None] * len(first.ends) if self.state is None
@@ -195,8 +205,11 @@ class StageEpoch(NamedTuple):
 
 
 def epoch_order(stream: StreamLike) -> EpochOrder:
-    """Return the order of all ranks, of the epoch of a stream that is
-    running, or that its next iterator begins."""
+    """Return the order of a stream's epoch, for all ranks.
+
+    It is the order of the running epoch. If no epoch is running, it is the
+    order of the epoch that the next iterator begins.
+    """
     query, stage = OrderQuery(), stage_of(stream)
     shared = shared_draws(stream)
     if shared.now:
@@ -212,11 +225,11 @@ def epoch_order(stream: StreamLike) -> EpochOrder:
 class OrderQuery:
     """Computes the order of a pipeline.
 
-    `draws`: what it draws.
-    `known`: the copies of generators that were made.
+    `draws`: the draws of the pipeline.
+    `known`: copies of generators, by the identities of the originals.
     `datasets`: the numbers of the data sets, by their identities.
-    `drawn_positions`: for streams that have drawn since, the positions that
-        they drew from, by the streams' identities.
+    `drawn_positions`: for streams that have drawn since, the positions from
+        which they drew, by the streams' identities.
     """
 
     def __init__(self, drawn_positions: Sequence[Position] = (),
@@ -230,8 +243,9 @@ class OrderQuery:
                    is_past: bool = False) -> EpochOrder:
         """Return the order of an epoch that has not begun.
 
-        `state`: what it takes up.
-        `is_past`: whether that is the state of an epoch that is over.
+        `state`: the state that the epoch restores. Defaults to the stage's
+            pending state.
+        `is_past`: whether `state` belongs to an epoch that is over.
         """
         stage = stage_of(stream)
         if stage.is_remote:
@@ -262,7 +276,7 @@ class OrderQuery:
         except Exception as error:  # noqa: BLE001 - it is the reason
             return Unordered(
                 f'where the epoch of {stage.name} ended is not known: {error}')
-        # Of what is made elsewhere, nothing was drawn here.
+        # A stage whose items are made elsewhere has drawn nothing here.
         return (self._of_elsewhere(stage, state) if stage.is_remote
                 else self.next_epoch(stream, state, True))
 
@@ -287,7 +301,8 @@ class OrderQuery:
 
     def _of_remote(self, stage: Stage, epoch: Epoch | None = None,
                    ) -> EpochOrder:
-        """Return the order of a stage whose input others read."""
+        """Return the order of a stage whose input other processes or threads
+        read."""
         try:
             state = stage.state() if epoch is None else stage.state_of(epoch)
         except Exception as error:  # noqa: BLE001 - it is the reason
@@ -300,13 +315,14 @@ class OrderQuery:
         return self._of_elsewhere(stage, state)
 
     def _of_elsewhere(self, stage: Stage, state: State) -> EpochOrder:
-        """Return the order of a stage whose input others read.
+        """Return the order of a stage whose input other processes or threads
+        read.
 
-        `state`: of the input.
+        `state`: state of the input.
         """
         if not (stage.passes_items_on and len(stage.inputs) == 1):
             return Unordered(f'the items of {stage.name} are made elsewhere')
-        # It has generators of its own there.
+        # The input has generators of its own there.
         known, self.known = self.known, {}
         try:
             return self.next_epoch(stage.inputs[0], state)
@@ -315,7 +331,7 @@ class OrderQuery:
 
     def _of_stage(self, stage: Stage, inputs: list[EpochOrder],
                   begun: StageEpoch) -> EpochOrder:
-        """Return the order of a stage, from those of its inputs."""
+        """Return the order of a stage, from the orders of its inputs."""
         if stage.dataset is not None and not inputs:
             return self._of_dataset(stage, begun)
         for part in inputs:
@@ -368,6 +384,6 @@ class OrderQuery:
 
 
 def passed_on(stage: Stage, below: EpochOrder) -> EpochOrder:
-    """Return the order of a one-to-one stage."""
+    """Return the order of a one-to-one stage, from its input's order."""
     return below if below.is_single or stage.keeps_rows or (
         stage.passes_items_on) else RemadeOrder(below, stage.name)

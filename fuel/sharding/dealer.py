@@ -1,8 +1,8 @@
-"""The share of an order that a rank gets: all shares are dealt here.
+"""Deal the items of an order to ranks.
 
-The rule for one step of all ranks is arithmetic, in `fuel.schemes.shard`.
-An order is sought, so that any item of it is known by its number, or it is
-read in order, and what ranks need of it is kept.
+The arithmetic of one step of all ranks is in `fuel.schemes.shard`. Some orders
+can be sought: any item is known by its number. Other orders are read in order,
+and the items that a rank needs are kept.
 """
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Item = TypeVar('Item')
 class Dealt(NamedTuple):
     """The part of an order that a rank gets in one step.
 
-    `item`: number of an item of the whole order.
-    `rows`: which rows of it; None for all of them.
-    `repeats`: whether it was given before, since ranks are padded.
+    `item`: number of the item in the whole order.
+    `rows`: rows of the item that the rank gets; None for all rows.
+    `repeats`: whether the item is repeated to pad the rank's share.
     """
 
     item: int
@@ -32,22 +32,23 @@ class DealtOrder(Protocol):
     """An order whose items are dealt to ranks."""
 
     def count(self, stop: int, wanted: int) -> float:
-        """Return the number of items; any larger number if there are `stop` of
-        them.
+        """Return the number of items of the order.
 
-        An order that is read in order is read up to there, and keeps the item
-        with the number `wanted`; -1 for none.
+        If there are at least `stop` items, any larger number may be returned.
+
+        An order that is read in order is read up to the item `stop`, and keeps
+        the item `wanted`; -1 means that no item is kept.
         """
 
     def sizes(self, item: int) -> tuple[int, int]:
-        """Return the number of examples of a batch, and of a full one."""
+        """Return the number of examples of a batch, and of a full batch."""
 
 
 class Dealer:
     """Deals the items of an order to ranks, and gives one rank its share.
 
-    `next`: number of the item that the next step begins with.
-    `last`: what the rank got last.
+    `next`: number of the item with which the next step begins.
+    `last`: the part that the rank got last.
     """
 
     def __init__(self, order: DealtOrder, shard: Shard) -> None:
@@ -58,10 +59,11 @@ class Dealer:
         self.last = Dealt(-1)
 
     def take(self, first: int, read: Callable[[Dealt], Item]) -> Item:
-        """Return the rank's share of a step; StopIteration if it has none.
+        """Return the rank's share of a step; raise StopIteration if it has
+        none.
 
-        `first`: number of the item that the step begins with.
-        `read`: returns what was dealt.
+        `first`: number of the item with which the step begins.
+        `read`: returns the data of the part that was dealt.
         """
         if not self._splits:
             dealt = self._deal_whole(first)
@@ -79,14 +81,14 @@ class Dealer:
         try:
             item = read(dealt)
         finally:
-            # Behind it, since a mixture may not go back.
+            # After the read, since a mixture may not be able to go back.
             self._deal(step)
         if step.left:
             raise StopIteration
         return item
 
     def skip(self, first: int, count: int) -> int:
-        """Leave out steps; return how many of them gave the rank a share."""
+        """Skip steps; return in how many of them the rank has a share."""
         if not self._splits:
             stop = first + count * self.shard.num_shards
             self.next = int(min(stop, self.order.count(stop, -1)))
@@ -100,7 +102,11 @@ class Dealer:
         return found
 
     def find(self, first: int) -> Dealt | None:
-        """Return the part of a rank in a step, or in its first batch."""
+        """Return the rank's part of a step; None if it gets nothing.
+
+        If the step has several batches with rows for the rank, the part of the
+        first one is returned.
+        """
         before, self.next = self.next, first
         try:
             return (self._deal(Round(self.shard)) if self._splits
@@ -109,7 +115,7 @@ class Dealer:
             self.next = before
 
     def _deal_whole(self, first: int) -> Dealt | None:
-        """Return the rank's item of a round, None if none is."""
+        """Return the rank's item of a step, None if it gets none."""
         shard = self.shard
         place, stop = first + shard.rank, first + shard.num_shards
         total = self.order.count(stop, place)
@@ -119,8 +125,10 @@ class Dealer:
         return None if item is None else Dealt(item, None, place >= total)
 
     def _deal(self, step: Round) -> Dealt | None:
-        """Deal the batches that a step has left, until the rank gets rows of
-        one; None if it gets none."""
+        """Deal batches of a step until the rank gets rows of one.
+
+        Returns: these rows; None if the rank gets none.
+        """
         order = self.order
         while step.left:
             item = self.next
@@ -128,7 +136,7 @@ class Dealer:
                 return None
             self.next = item + 1
             real, full = order.sizes(item)
-            # Only after one that is short, the order may have ended.
+            # The order may end only after a batch that is not full.
             rows = step.deal(real, full, real < full and order.count(
                 item + 2, item + 1) <= item + 1)
             if rows is not None:
@@ -137,10 +145,10 @@ class Dealer:
 
 
 class ReadInOrder:
-    """The items that a function returns, one after another.
+    """Items that :meth:`read` returns, one after another.
 
-    `position`: how many were read.
-    `first`: so many from the start are kept, to be repeated.
+    `position`: number of items that were read.
+    `first`: number of items from the start that are kept, to be repeated.
     """
 
     def __init__(self, position: int, first: int) -> None:
@@ -149,20 +157,25 @@ class ReadInOrder:
         self._kept: dict[int, Any] = {}
 
     def read(self) -> Any:
-        """Return the next item; StopIteration behind the last."""
+        """Return the next item; raise StopIteration after the last."""
         raise NotImplementedError
 
     def skip(self, count: int) -> None:
-        """Move the position on, at most to the end."""
+        """Skip items, at most to the end, and advance the position."""
         raise NotImplementedError
 
     def sizes(self, item: int) -> tuple[int, int]:
-        """Return the number of examples of a kept batch, and of a full one."""
+        """Return the number of examples of a kept batch, and of a full
+        batch."""
         raise NotImplementedError
 
     def count(self, stop: int, wanted: int) -> float:
-        """Read up to an item, and return the number of items; infinity before
-        the end."""
+        """Read up to the item `stop`; return the number of items.
+
+        The number is infinity if the end was not reached.
+
+        `wanted`: number of an item to keep.
+        """
         kept, first = self._kept, self.first
         if kept and wanted - 2 >= first:
             # Items before the last two were dealt to other ranks.
@@ -184,6 +197,6 @@ class ReadInOrder:
         return math.inf
 
     def take_kept(self, item: int) -> Any:
-        """Return an item that was wanted, or one of the first."""
+        """Return a kept item: a wanted item or one of the first ones."""
         return self._kept[item] if item < self.first else (
             self._kept.pop(item))

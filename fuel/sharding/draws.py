@@ -1,9 +1,9 @@
-"""The draws of a pipeline: the requests of its schemes, and keys of its
+"""The draws of a pipeline: the requests of its schemes and the keys of its
 stages, drawn from copies.
 
-Several parts of a pipeline may share a generator, which gives them numbers in
-the order in which they ask. An order is not known where that depends on how
-far an epoch is read.
+Several parts of a pipeline may share a generator. What each part draws then
+depends on the order in which the parts draw. If this depends on how far an
+epoch is read, the order of the items is not known.
 """
 from __future__ import annotations
 
@@ -37,16 +37,21 @@ from fuel.utils.overrides import hook_covers_method, is_original
 
 
 class ModuleGenerators:
-    """The generators of `random` and `numpy.random`, from which a user's
-    scheme may draw: their states as they are when this is made."""
+    """States of the generators of the modules `random` and `numpy.random`.
+
+    A user's scheme may draw from these generators. The constructor copies
+    their present states.
+    """
 
     def __init__(self) -> None:
         self._states = random.getstate(), numpy.random.get_state()
 
     @contextmanager
     def drawn_from(self) -> Iterator[None]:
-        """Let the modules draw from these states for a while, then restore
-        their own."""
+        """Return a context in which the modules draw from these states.
+
+        At its end, the modules' own states are restored.
+        """
         before = random.getstate(), numpy.random.get_state()
         self._set(self._states)
         try:
@@ -61,7 +66,7 @@ class ModuleGenerators:
 
 
 class ListedRequests(RequestIterator):
-    """Requests that are known one after another; those made are kept."""
+    """Requests that can only be made in order; they are kept."""
 
     def __init__(self, requests: Iterator[Any],
                  generators: ModuleGenerators | None) -> None:
@@ -87,7 +92,7 @@ class ListedRequests(RequestIterator):
 
 
 class JoinedRequests(RequestIterator):
-    """Requests that are known by their numbers, of several iterators."""
+    """Requests of several iterators, one after another, by their numbers."""
 
     def __init__(self, parts: Sequence[RequestIterator]) -> None:
         self.parts = parts
@@ -105,7 +110,8 @@ class JoinedRequests(RequestIterator):
 
 def by_number(requests: Iterator[Any], generators: ModuleGenerators | None,
               ) -> RequestIterator:
-    """Return requests of a new epoch that can be asked for in any order."""
+    """Return the requests of a new epoch in a form that returns any of them
+    by its number."""
     found = as_requests(requests)
     if found.is_random_access:
         return found
@@ -117,14 +123,15 @@ def by_number(requests: Iterator[Any], generators: ModuleGenerators | None,
 
 
 class Start:
-    """A scheme as it is before an epoch, a copy.
+    """A copy of a scheme, as it is before an epoch.
 
-    `state`: what it takes up before; None if it stands there.
+    `state`: state that the scheme must restore first; None if it is in this
+        state already.
     """
 
     def __init__(self, scheme: SchemeLike, state: State | None,
                  generators: ModuleGenerators | None = None) -> None:
-        # Asked for hooks that not every scheme has.
+        # Any type, since some hooks exist only in some schemes.
         self.scheme: Any = scheme
         self.state = state
         self.generators = generators or (
@@ -137,7 +144,7 @@ class Start:
             scheme_kind(self.scheme) == 'computed')
 
     def draw(self) -> Any:
-        """Return the requests of a beginning epoch."""
+        """Begin an epoch of the scheme; return its requests."""
         with (nullcontext() if self.generators is None
               else self.generators.drawn_from()):
             if self.state is not None:
@@ -152,7 +159,7 @@ class Start:
                           self.state, copy.copy(self.generators))
 
     def moved(self, count: int, known: dict[int, Any]) -> Start:
-        """Return a copy of a number of epochs later."""
+        """Return a copy as it is `count` epochs later."""
         ours = self.copied(known)
         hook = type(ours.scheme).state_dict
         if hook is epoch_state and ours.state is None:
@@ -167,11 +174,11 @@ class Start:
 
 
 class Replay(Start):
-    """A scheme as it was before the epoch that is running."""
+    """A scheme as it was before the running epoch."""
 
     def copied(self, known: dict[int, Any]) -> Start:
-        """Return a copy with generators of its own, since they are put
-        back."""
+        """Return a copy that shares no generators, since these are reset to
+        the state before the epoch."""
         return super().copied({})
 
 
@@ -194,14 +201,14 @@ class KeyStart(NamedTuple):
         return KeyStart(copy.deepcopy(self.rng, known))
 
     def moved(self, count: int, known: dict[int, Any]) -> KeyStart:
-        """Raise an error."""
+        """Raise UnknownOrderError: earlier states are not kept."""
         raise UnknownOrderError(
             'of an epoch before, the state from which a stage drew its key '
             'is not kept')
 
 
 class Known(NamedTuple):
-    """Requests, or a key, that a running epoch has drawn."""
+    """The requests or the key that a running epoch has drawn."""
 
     drawn: Any
 
@@ -222,10 +229,11 @@ class Known(NamedTuple):
 class Draws:
     """The requests and keys that a pipeline draws for an epoch.
 
-    `starts`: what is drawn from, in the order in which an epoch begins.
-    `after`: what the next epoch draws from; None for what is left of a start
-        when it was drawn from.
-    `unknown`: why it is not known what further epochs draw, '' if it is.
+    `starts`: the objects that draw, in the order in which they draw.
+    `after`: for each of them, the object that draws in the next epoch; None
+        if this is the same object after it has drawn.
+    `unknown`: the reason why the draws of later epochs are not known, '' if
+        they are known.
     """
 
     def __init__(self, starts: list[Any], after: list[Any],
@@ -238,7 +246,8 @@ class Draws:
         self._left: list[Any] = []
 
     def add(self, start: Any, after: Any = None) -> int:
-        """Add the start of a draw; return its place."""
+        """Add an object that draws, and the object that draws in the next
+        epoch; return the place of the draw."""
         self.starts.append(start)
         self.after.append(after)
         self._copies = []
@@ -248,13 +257,16 @@ class Draws:
         return Draws, (self.starts, self.after, self.unknown)
 
     def at(self, place: int) -> Any:
-        """Return the draw at a place: a permutation is drawn on demand, with
-        all others, since they may share a generator."""
+        """Return what is drawn at a place: requests or a key.
+
+        The first call draws at all places, since they may share a generator.
+        A place that is independent of the others is drawn alone.
+        """
         if not self._copies:
             self._drawn = {}
             known: dict[int, Any] = {}
             self._copies = [start.copied(known) for start in self.starts]
-            # They may share generators with what is drawn from here.
+            # They may share generators with the objects that draw here.
             self._left = [
                 ours if later is None else later.copied(known)
                 for ours, later in zip(
@@ -277,8 +289,11 @@ class Draws:
             for other in self._copies if other is not start))
 
     def following(self, places: Collection[int] | None = None) -> Draws:
-        """Return the draws of the next epoch: of the whole pipeline, or at
-        some places."""
+        """Return the draws of the next epoch.
+
+        `places`: the places at which the next epoch draws; at the others, the
+            present draws stay. None for all places.
+        """
         if places is None and self.unknown:
             raise UnknownOrderError(self.unknown)
         kept = list(map(self.at, range(len(self.starts))))
@@ -293,7 +308,7 @@ class Draws:
              for place, start in enumerate(left)])
 
     def earlier(self, count: int) -> Draws:
-        """Return the draws of an earlier epoch."""
+        """Return the draws of the epoch `count` epochs earlier."""
         known: dict[int, Any] = {}
         return Draws([
             (start if later is None else later).moved(
@@ -303,12 +318,12 @@ class Draws:
 
 
 def whole_scheme(scheme: Any) -> Any:
-    """Return the scheme that a scheme of a rank takes its share of."""
+    """Return the scheme for all ranks, given it or a rank's scheme."""
     return scheme.scheme if isinstance(scheme, ShardedScheme) else scheme
 
 
 def is_of_fuel(scheme: Any) -> bool:
-    """Return whether the requests of a scheme are those of Fuel's classes."""
+    """Return whether Fuel's own classes make the requests of a scheme."""
     return is_original(scheme, 'get_request_iterator') and all(
         map(is_of_fuel, parts_of_scheme(scheme)))
 
@@ -325,8 +340,8 @@ def scheme_kind(scheme: Any) -> Kind:
 
 
 def why_unknown(scheme: Any) -> str:
-    """Return the reason why a scheme's requests are unknown, '' if they are
-    known."""
+    """Return the reason why a copy of a scheme cannot make its requests; '' if
+    it can."""
     name = type(scheme).__name__
     if not is_original(scheme, 'get_request_iterator'):
         if all(hook_covers_method(type(scheme), 'get_request_iterator', hook)
@@ -347,16 +362,16 @@ def why_unknown(scheme: Any) -> str:
 
 
 class Drawing(NamedTuple):
-    """A stage, or its scheme, that draws.
+    """A stage or a scheme that draws.
 
-    `name`: of the stage or the scheme.
-    `sources`: the identities of the generators and schemes that it draws
-        from.
+    `name`: name of the stage or the scheme.
+    `sources`: the identities of the generators and schemes from which it
+        draws.
     `is_late`: whether it draws while an epoch is read.
-    `is_order`: whether an order depends on what it draws.
-    `mixtures`: the numbers of those that it is in which begin it anew.
-    `elsewhere`: the number of the stage whose input is read elsewhere, that
-        it is below; 0 if there is none.
+    `is_order`: whether the order of the items depends on its draws.
+    `mixtures`: numbers of the stages above that restart their inputs.
+    `elsewhere`: number of the stage above whose input other processes or
+        threads read; 0 if there is none.
     """
 
     name: str
@@ -368,7 +383,7 @@ class Drawing(NamedTuple):
 
 
 class UnknownOrders(NamedTuple):
-    """Reasons for which an order is not known.
+    """Reasons why an order is not known.
 
     `now`: why the present order is not known, '' if it is.
     `later`: why the order of further epochs is not known, '' if it is.
@@ -379,8 +394,8 @@ class UnknownOrders(NamedTuple):
 
 
 def shared_draws(stream: StreamLike) -> UnknownOrders:
-    """Return the reasons why shared generators make a pipeline's order
-    unknown."""
+    """Return the reasons why a pipeline's order is not known, because parts
+    of it share a generator."""
     going_on = [stage for stage in _walk(stream) if not stage.goes_back]
     if len(set(map(id, going_on))) < len(going_on):
         return UnknownOrders(
@@ -406,8 +421,8 @@ def shared_draws(stream: StreamLike) -> UnknownOrders:
 
 
 def _walk(stream: StreamLike) -> Iterator[Stage]:
-    """Yield the stages of a pipeline; a stage that is read twice comes
-    twice."""
+    """Yield the stages of a pipeline, a stage that is read twice two
+    times."""
     stage = stage_of(stream)
     yield stage
     for child in stage.inputs:
@@ -415,11 +430,11 @@ def _walk(stream: StreamLike) -> Iterator[Stage]:
 
 
 def _are_mixed(one: Drawing, other: Drawing) -> bool:
-    """Return whether both draw while the same epoch is read."""
+    """Return whether both may draw in turns while one epoch is read."""
     if one.elsewhere != other.elsewhere:
         return True
     if one.mixtures == other.mixtures:
-        # A mixture begins what it reads anew in a known order.
+        # A mixture restarts its inputs in a known order.
         return any(part.is_late and (part.is_order or part.mixtures)
                    for part in (one, other))
     return all(part.is_late or part.mixtures for part in (one, other))
@@ -449,7 +464,7 @@ def _drawings(stream: StreamLike, numbers: Iterator[int],
 
 
 def _generators_of(stage: Stage) -> frozenset[int]:
-    """Return the identities of the generator of a stage, and of its bits."""
+    """Return the identities of a stage's generator and its bit generator."""
     rng = stage.generator
     bits = rng.bit_generator if isinstance(
         rng, numpy.random.Generator) else rng
@@ -457,7 +472,7 @@ def _generators_of(stage: Stage) -> frozenset[int]:
 
 
 def _sources_of(scheme: Any) -> Iterator[int]:
-    """Yield the identities of the objects that a scheme draws from."""
+    """Yield the identities of the objects from which a scheme draws."""
     known: dict[int, Any] = {}
     try:
         copied_scheme(scheme, known, True)
@@ -482,14 +497,15 @@ def is_lazy(scheme: Any) -> bool:
 class FirstEpochs:
     """The first epochs of a stage's inputs, if the stage restarts inputs.
 
-    `given`: how many items each input had given before; empty as long as
-        none of them has begun anew. Of that which ended first, without the
-        number of items of its epoch.
-    `ended`: the place of that one.
-    `ends`: where the epochs were left; None of an input that has not begun
-        anew.
-    `standing`: from where the streams drew as the first input began anew:
-        of each the start of its scheme, and its generator, if it has them.
+    `given`: number of items of each input that the stage had taken before its
+        own epoch; empty until an input is restarted. For the input that ended
+        first, the number of items of its epoch is subtracted.
+    `ended`: place of the input that ended first.
+    `ends`: positions at which the first epochs were left; None for an input
+        that was not restarted.
+    `standing`: for each stream that draws, the position from which it drew
+        when the first input was restarted: the start of its scheme and its
+        generator, if it has them.
     """
 
     given: Sequence[int] = ()
@@ -499,16 +515,18 @@ class FirstEpochs:
 
     def record(self, iterators: Sequence[Any], taken: Sequence[int],
                place: int) -> None:
-        """Record that an input restarts.
+        """Record that an input is restarted.
 
-        `iterators`: the present epochs of all of them.
-        `taken`: number of items of each that the stage's epoch has had.
+        `iterators`: the present epoch iterators of all inputs.
+        `taken`: number of items of each input that the stage has taken in its
+            own epoch.
+        `place`: place of the input that is restarted.
         """
         if not self.given:
             if not all(isinstance(one, EpochIterator) for one in iterators):
                 # They have no order.
                 return
-            # Whoever finds that there are no more may have made a request.
+            # Finding the end of the input may have taken one more request.
             self.given = [
                 (0 if place == other else one.epoch.requested) - count
                 for other, (one, count) in enumerate(zip(
@@ -527,7 +545,7 @@ class FirstEpochs:
 
 
 def _add_standing(stream: StreamLike, found: list[Position]) -> None:
-    """Add from where the streams of a pipeline draw."""
+    """Add the positions from which the streams of a pipeline draw."""
     stage = stage_of(stream)
     scheme, rng = whole_scheme(stage.scheme), stage.generator
     if scheme is not None or rng is not None:
@@ -540,7 +558,8 @@ def _add_standing(stream: StreamLike, found: list[Position]) -> None:
 
 
 def _start_of(scheme: Any) -> SchemeStart | Exception:
-    """Return the state from which a scheme draws, taken cheaply."""
+    """Return the state from which a scheme draws, or the error of saving
+    it."""
     if keeps_generator_before(scheme):
         return SchemeStart(rng_state.take_snapshot(scheme.rng))
     try:

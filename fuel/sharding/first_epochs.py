@@ -1,2 +1,2 @@
-"""Pickles name the beginnings of a mixture in this module."""
+"""The former module of `FirstEpochs`, which pickles of mixtures name."""
 from fuel.sharding.draws import FirstEpochs  # noqa: F401

@@ -1,8 +1,8 @@
-"""Orders: the rows that each item of an epoch is made of, without reading.
+"""Orders: the rows from which each item of an epoch is made, without reading.
 
-An order is a value: it pickles, and asking it draws from nothing that an
-epoch draws from. An order of a stage is made of those of its inputs.
-`epoch_order`, in `fuel.sharding.asking`, asks a pipeline for its order.
+An order can be pickled, and it draws only from copies of an epoch's
+generators. The order of a stage is made from the orders of its inputs.
+`epoch_order`, in `fuel.sharding.asking`, returns the order of a pipeline.
 """
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from fuel.schemes.shard import Shard, num_of_rank
 from fuel.schemes.sharded_requests import as_splittable
 from fuel.sharding.dealer import Dealer, Dealt
 
-#: The way to an item: from a formula; from a permutation that is drawn
-#: once; from those before it, once; or not at all.
+#: The way to find an item: by a formula; in a permutation that is drawn once;
+#: by computing the items before it once; or not at all.
 Kind: TypeAlias = Literal['computed', 'drawn', 'replayed', 'none']
 KINDS: tuple[Kind, ...] = ('computed', 'drawn', 'replayed', 'none')
 
@@ -32,8 +32,8 @@ _SEVERAL = (list, tuple, range, slice, numpy.ndarray)
 class DatasetRows(NamedTuple):
     """Rows of a data set.
 
-    `dataset`: number of the pipeline's data set, from 0 on.
-    `rows`: as its `get_data` takes them.
+    `dataset`: number of the data set in the pipeline, from 0 on.
+    `rows`: the rows, as a request to the `get_data` of the data set.
     """
 
     dataset: int
@@ -41,25 +41,26 @@ class DatasetRows(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """Parts whose rows follow each other in a batch."""
+    """Parts of a batch whose rows are concatenated."""
 
     parts: tuple[Made, ...]
 
 
 class Merged(NamedTuple):
-    """Parts whose sources are combined."""
+    """Parts of an item that have different sources of the same examples."""
 
     parts: tuple[Made, ...]
 
 
-#: All rows that an item is made of.
+#: All rows from which an item is made.
 Made: TypeAlias = 'DatasetRows | Joined | Merged'
 
 
 def example_ids(made: Made) -> list[tuple[int, Any]]:
-    """Return the data set and the row of each row of an item.
+    """Return the number of the data set and the index of the example, for each
+    row of an item.
 
-    Of sources that stand beside each other, those of the first.
+    If sources of several streams are merged, the first stream counts.
     """
     if isinstance(made, DatasetRows):
         rows = as_splittable(made.rows) if isinstance(
@@ -81,7 +82,7 @@ def num_rows(made: Made) -> int:
 
 
 def join_parts(parts: Sequence[Made]) -> Made:
-    """Return batches, or rows of them, one behind the other."""
+    """Return batches, or rows of batches, concatenated."""
     return parts[0] if len(parts) == 1 else Joined(tuple(parts))
 
 
@@ -101,12 +102,12 @@ def batch_of(examples: Sequence[Made]) -> Made:
 
 
 def _as_batch(made: Made) -> Made:
-    """Return a single example of several parts or rows as a batch."""
+    """Return a single merged example as a batch; other items unchanged."""
     return batch_of([made]) if isinstance(made, Merged) else made
 
 
 def _dataset_of(made: Made) -> int | None:
-    """Return the data set of a row, None of several rows or parts."""
+    """Return the data set of a single row; None for several rows or parts."""
     return made.dataset if isinstance(made, DatasetRows) and not isinstance(
         made.rows, _SEVERAL) else None
 
@@ -129,14 +130,15 @@ def cut_rows(made: Made, rows: slice) -> Made:
 
 
 class UnknownOrderError(ValueError):
-    """Something of an order is not known before data are read."""
+    """Error that an order, or a part of it, is not known before reading."""
 
 
 class ItemPart(NamedTuple):
-    """Items of an input that an item is made of, or rows of one.
+    """Items of an input, or rows of one of them, from which an item is made.
 
     `input`: number of the input.
-    `items`: their numbers.
+    `items`: numbers of the input's items.
+    `rows`: rows of each of them; None for all rows.
     """
 
     input: int
@@ -145,21 +147,23 @@ class ItemPart(NamedTuple):
 
 
 class EpochOrder:
-    """The items of an epoch, of all ranks.
+    """Order of the items of an epoch, for all ranks.
 
-    Subclasses implement :meth:`parts`, or :meth:`make`.
+    Subclasses implement :meth:`parts` or :meth:`make`.
 
+    `own_kind`: how an item is found from the items of the inputs.
     `inputs`: the orders of the streams that the stage reads.
     `num_items`: number of items, None if it is not known.
-    `batch_size`: number of rows of each item but the last; None of single
-        examples, or where it is not known.
+    `batch_size`: number of rows of each item but the last; None if items are
+        single examples, or if the number is not known.
     `is_single`: whether items are single examples.
-    `dataset`: the number of the data set, of rows of one.
+    `dataset`: number of the data set, if all rows come from one; None
+        otherwise.
     `reads_all`: whether the inputs are read to their ends.
-    `draws`, `place`: what its pipeline draws, and which part of it is its
-        own; None if it draws nothing.
-    `takes_share`: whether ranks share the items of this order, and not those
-        of an input.
+    `draws`: the draws of the pipeline; None if this order draws nothing.
+    `place`: place of this order's own draw in `draws`; None if there is none.
+    `takes_share`: whether ranks share the items of this order, rather than
+        the items of an input.
     """
 
     own_kind: Any = 'computed'
@@ -172,13 +176,13 @@ class EpochOrder:
     place: int | None = None
     draws: Any = None
     reads_all: Any = True
-    # So many items there are at least, where their number is not known.
+    # The least number of items, if the number of items is not known.
     _counted = 0
     takes_share = False
 
     @property
     def kind(self) -> Kind:
-        """The way to an item."""
+        """The way to find an item, over all stages."""
         return max([self.own_kind, *[part.kind for part in self.inputs]],
                    key=KINDS.index)
 
@@ -207,12 +211,12 @@ class EpochOrder:
             yield made
 
     def parts(self, item: int) -> Iterable[ItemPart]:
-        """Return the items of the inputs that an item is made of."""
+        """Return the items of the inputs from which an item is made."""
         raise NotImplementedError
 
     def before(self, item: int) -> tuple[Any, list[int]]:
-        """Return the left-overs of the stage before an item, and the number
-        of the item before which each of its inputs stands."""
+        """Return the position of the stage before an item: the left-overs,
+        and for each input the number of the item that is read next."""
         raise NotImplementedError
 
     def make(self, item: int) -> Made:
@@ -220,7 +224,7 @@ class EpochOrder:
         return self.made_of(self.parts(item))
 
     def made_of(self, parts: Iterable[ItemPart]) -> Made:
-        """Return parts of the inputs, one behind the other."""
+        """Return an item that joins parts of the inputs."""
         found = [self.inputs[part.input].make(item) if part.rows is None
                  else cut_rows(self.inputs[part.input].make(item), part.rows)
                  for part in parts for item in part.items]
@@ -249,7 +253,8 @@ class EpochOrder:
         return self._counted
 
     def padded(self, item: int, count: int) -> Made:
-        """Return a batch to which `count` rows are added, of the start."""
+        """Return a batch padded with `count` rows from the start of the
+        epoch."""
         found = [self.make(item)]
         for number in itertools.cycle(range(len(self))):
             if count <= 0:
@@ -266,7 +271,7 @@ class EpochOrder:
         return ours
 
     def share(self, shard: Shard) -> EpochOrder:
-        """Return the items of a rank."""
+        """Return the order of a rank's share."""
         if self.takes_share or not self.inputs:
             return RankOrder(self, shard)
         if len(self.inputs) > 1:
@@ -276,7 +281,8 @@ class EpochOrder:
         return self.with_inputs([self.inputs[0].share(shard)])
 
     def draw_places(self) -> set[int]:
-        """Return the places at which this order draws; see `Draws`."""
+        """Return the places in `Draws` at which this order and its inputs
+        draw."""
         found = set() if self.place is None else {self.place}
         return found.union(*[part.draw_places() for part in self.inputs])
 
@@ -302,8 +308,8 @@ class EpochOrder:
         return order
 
     def check_end(self) -> None:
-        """Raise an error if an input continues in the next epoch, but this
-        epoch does not read it to its end."""
+        """Raise UnknownOrderError if an input that continues in the next epoch
+        is not read to its end."""
         for part in self.inputs:
             if not self.reads_all and part.goes_on:
                 raise UnknownOrderError(
@@ -324,7 +330,7 @@ class EpochOrder:
     def following(self, draws: Any) -> EpochOrder:
         """Return the order of the next epoch.
 
-        `draws`: its draws.
+        `draws`: the draws of the next epoch.
         """
         ours = self.with_inputs([
             part.following(draws) for part in self.inputs])
@@ -334,7 +340,10 @@ class EpochOrder:
 
 
 class Unordered(EpochOrder):
-    """An order that is not known, with the stage and the reason."""
+    """An order that is not known.
+
+    `reason`: the reason, which names the stage.
+    """
 
     own_kind = 'none'
 
@@ -345,7 +354,7 @@ class Unordered(EpochOrder):
         raise UnknownOrderError(self.reason)
 
     def make(self, item: int) -> Made:
-        """Raise the reason."""
+        """Raise UnknownOrderError with the reason."""
         raise UnknownOrderError(self.reason)
 
     def share(self, shard: Shard) -> EpochOrder:
@@ -358,7 +367,7 @@ class Unordered(EpochOrder):
 
 
 class GivenOrder(EpochOrder):
-    """The examples that a data set gives, one after another."""
+    """Order of a data set that is read in order, example by example."""
 
     is_single = True
     dataset: int
@@ -368,14 +377,14 @@ class GivenOrder(EpochOrder):
         self.num_items = num_items
 
     def make(self, item: int) -> Made:
-        """Return the number of the example."""
+        """Return the row of the data set with the number of the item."""
         return DatasetRows(self.dataset, item)
 
 
 class RemadeOrder(EpochOrder):
-    """Batches whose rows a stage may have changed.
+    """Order of batches in which a stage may add, drop or move rows.
 
-    `name`: of the stage.
+    `name`: name of the stage.
     """
 
     def __init__(self, below: EpochOrder, name: str) -> None:
@@ -388,7 +397,7 @@ class RemadeOrder(EpochOrder):
         return self.inputs[0].num_items
 
     def make(self, item: int) -> Made:
-        """Return all rows that a batch is made of."""
+        """Return all rows from which a batch is made."""
         return self.inputs[0].make(item)
 
     @property
@@ -399,12 +408,12 @@ class RemadeOrder(EpochOrder):
                 '(keeps_rows = True)')
 
     def size(self, item: int) -> int:
-        """Raise an error."""
+        """Raise UnknownOrderError: the number of rows is not known."""
         raise UnknownOrderError(self.unsized)
 
 
 class _Whole:
-    """An order as it is dealt to ranks."""
+    """Adapter of an order of all ranks for :class:`Dealer`."""
 
     def __init__(self, order: EpochOrder, shard: Shard) -> None:
         self.order = order
@@ -415,13 +424,13 @@ class _Whole:
         return self.order.count_to(stop)
 
     def sizes(self, item: int) -> tuple[int, int]:
-        """Return the number of rows of an item, and of a full one."""
+        """Return the number of rows of an item, and of a full item."""
         return self.order.size(item), (
             self.order.full_size(item) or self.shard.num_shards)
 
 
 class RankOrder(EpochOrder):
-    """The items of an order that a rank gets."""
+    """Order of the items that a rank gets."""
 
     def __init__(self, whole: EpochOrder, shard: Shard) -> None:
         if shard.splits:
@@ -430,17 +439,18 @@ class RankOrder(EpochOrder):
         self.inputs = whole,
         self.is_single = whole.is_single
         self.shard = shard
-        # The items with which the steps begin that were dealt.
+        # Numbers of the items with which the known steps begin.
         self._starts = [0]
 
     @property
     def own_kind(self) -> Kind:
-        """The way to an item: at once if each step takes as many items."""
+        """The way to find an item: by a formula, if all steps take the same
+        number of items."""
         return 'replayed' if self._is_uneven else 'computed'
 
     @property
     def _is_uneven(self) -> bool:
-        """True if steps may take one batch or several."""
+        """True if the number of batches may differ between steps."""
         return self.shard.splits and self.inputs[0].batch_size is None
 
     @property
@@ -457,7 +467,8 @@ class RankOrder(EpochOrder):
         return None
 
     def dealt(self, item: int) -> Dealt | None:
-        """Return the rank's part of the order; None behind the last item."""
+        """Return the part of the whole order that is the rank's item; None
+        after the last item."""
         if not self._is_uneven:
             return self._deal(item * self.shard.step)
         while len(self._starts) <= item:

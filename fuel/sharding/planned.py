@@ -1,7 +1,7 @@
 """Make any item of an epoch directly, from its number.
 
 The order of the items of a stage such as Batch or Unpack does not depend on
-the data, if that of its input does not either. Then each item has a number. A
+the data, if the order of its input does not. Then each item has a number. A
 rank makes only its own items, and reads only the examples that they need.
 """
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 class ItemPlan:
-    """Base of the plans, which make any item of a stage's epoch.
+    """Base of plans, which make any item of a stage's epoch from its number.
 
-    The class of the stage names that of its plan in ``__fuel_plan__``.
+    The class of the stage names the class of its plan in ``__fuel_plan__``.
     """
 
     num_items: int
-    # True if its stream shows the attributes of the epoch by itself.
+    # True if the stream sets the attributes of the epoch by itself.
     is_shown = False
-    # True if ranks cannot share what the stage reads instead.
+    # True if ranks cannot share the input of the stage instead of its items.
     is_needed = False
 
     @classmethod
@@ -48,18 +48,19 @@ class ItemPlan:
 
     @staticmethod
     def goes_back(stream: StreamLike) -> bool:
-        """Return whether an epoch can go back to items it had before."""
+        """Return whether an epoch can read items again that it has passed."""
         return True
 
     @staticmethod
     def count_items(stream: StreamLike, epoch: Epoch) -> int | None:
         """Return the number of items of an epoch of a one-to-one stage; None
-        if it is that of the input."""
+        if the input has the same number of items."""
         return None
 
     @staticmethod
     def split_size(stream: StreamLike) -> int | None:
-        """Return the size of the batches that ranks can split."""
+        """Return the size of the batches that ranks can split; None if they
+        cannot split batches."""
         return batch_size_of(stage_of(stream).scheme)
 
     @staticmethod
@@ -91,36 +92,39 @@ class ItemPlan:
         raise NotImplementedError
 
     def read_rows(self, item: int, rows: slice, padding: int) -> Batch:
-        """Return rows of a batch to which `padding` ones are added."""
+        """Return rows of a batch that is padded with `padding` rows."""
         raise NotImplementedError
 
     def end(self, item: int) -> None:
-        """Leave all as it is where the whole epoch ends; the rank has come
-        to an item that it does not get."""
+        """Do nothing at the end of the rank's epoch; plans may override this.
+
+        `item`: number of the first item that the rank does not get.
+        """
 
     def resume_point(self, item: int) -> tuple[object, list[Any]]:
         """Return the left-overs and the inputs' positions at an item."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Release nothing: the stage has the iterators."""
+        """Release nothing: the stage holds the iterators."""
 
 
 def can_make_items(plan: type[ItemPlan], stream: StreamLike) -> bool:
-    """Return whether a plan can make a stage's items, by their numbers."""
+    """Return whether plans of a class can make any item of a stage from its
+    number."""
     return plan.fits(stream) and covers(
         stream, '__fuel_plan__',
         ('get_data', 'get_leftover', 'get_epoch_iterator'))
 
 
 def has_numbered_items(stage: Stage) -> bool:
-    """Return whether a plan can make any item of a stage."""
+    """Return whether the stage's plan can make any item from its number."""
     return stage.plan is not None and can_make_items(
         stage.plan, stage.stream)
 
 
 class ItemsInOrder(ReadInOrder):
-    """The items that a reader gives; each rank reads them all."""
+    """Items that are read in order; each rank reads all of them."""
 
     is_shown = True
 
@@ -144,11 +148,11 @@ class ItemsInOrder(ReadInOrder):
                 read()
                 self.position += 1
         except StopIteration:
-            # The position says how many there were.
+            # The position is the number of items.
             return
 
     def take(self, dealt: Dealt) -> Batch:
-        """Return an item that was read."""
+        """Return a kept item; the rank gets whole items only."""
         item: Batch = self.take_kept(dealt.item)
         return item
 
@@ -161,9 +165,10 @@ class ItemsInOrder(ReadInOrder):
 
 
 class DealtItems:
-    """Reads a rank's items of an epoch.
+    """Reader of a rank's items of an epoch.
 
-    `order`: the order they are dealt from, sought or read in order.
+    `order`: the items of all ranks; they are sought, or read in order.
+    `dealer`: deals these items to the ranks.
     """
 
     def __init__(self, epoch: Epoch, stream: StreamLike,
@@ -212,7 +217,8 @@ class DealtItems:
         return stage_of(self._stream()).showing(self.epoch)
 
     def rows_at(self, item: int) -> BatchPart | None:
-        """Return the rows of a batch that were read, None if none were."""
+        """Return the rows of a batch that the last read returned; None if it
+        returned no part of this batch, or the whole batch."""
         last = self.dealer.last
         return last.rows if item == last.item else None
 
@@ -229,7 +235,7 @@ class DealtItems:
         return point
 
     def skip(self, count: int) -> None:
-        """Leave out the rank's next items."""
+        """Skip the rank's next items."""
         epoch, first = self.epoch, self.dealer.next
         with self._bound():
             epoch.position += epoch.step * self.dealer.skip(first, count)
@@ -242,19 +248,19 @@ class DealtItems:
 
 
 def seek(iterator: DataIterator, number: int) -> None:
-    """Go to an item of an epoch of a one-to-one pipeline."""
+    """Seek an item of an epoch of a one-to-one pipeline, by its number."""
     skip(iterator, number - iterator.epoch.requested)
 
 
 def read_at(iterator: DataIterator, number: int) -> Batch:
-    """Return an item of an epoch of a one-to-one pipeline."""
+    """Seek and return an item of an epoch of a one-to-one pipeline."""
     seek(iterator, number)
     item: Batch = next(iterator)
     return item
 
 
 def read_rows_at(iterator: DataIterator, number: int, rows: slice) -> Batch:
-    """Return rows of a batch of an epoch of a one-to-one pipeline."""
+    """Seek a batch of a one-to-one pipeline; return some of its rows."""
     seek(iterator, number)
     requests = _narrowed(iterator)
     requests.rows = rows
@@ -275,7 +281,8 @@ def source_of(iterator: DataIterator) -> Any:
 
 
 def _narrowed(iterator: DataIterator) -> RowRequests:
-    """Make the requests of a pipeline row requests; return them."""
+    """Replace the requests of a pipeline by requests that can be limited to
+    rows; return them."""
     source = source_of(iterator)
     requests = source.request_iterator
     if not isinstance(requests, RowRequests):
@@ -299,7 +306,8 @@ def items_of(iterator: DataIterator) -> int:
 
 
 def rows_at(iterator: DataIterator, number: int) -> BatchPart | None:
-    """Return the rows of a whole batch that come, None if all do."""
+    """Return the rows of a whole batch that the rank gets; None if it gets all
+    rows."""
     short = iterator.epoch.short.get(number)
     if short is not None:
         return short
@@ -309,8 +317,11 @@ def rows_at(iterator: DataIterator, number: int) -> BatchPart | None:
 
 
 def numbers_read(iterator: DataIterator) -> tuple[int, int] | None:
-    """Return the number of the batch read last, of those that ranks split,
-    and that of the one which the next step begins with."""
+    """Return the numbers of two batches of those that ranks split: the batch
+    that was read last, and the first batch of the next step.
+
+    None if the pipeline does not split batches.
+    """
     split, owner = _owner_of(iterator, 'number')
     return None if owner is None else (
         owner.number, int(split.epoch.requested))
@@ -319,7 +330,8 @@ def numbers_read(iterator: DataIterator) -> tuple[int, int] | None:
 def padding_of(iterator: DataIterator, count: int | None) -> Any:
     """Return a mask of the rows of the last item that are repeats.
 
-    Of an example, `count` is None and one boolean is returned.
+    `count`: number of rows. None for a single example: one boolean is
+        returned.
     """
     _, owner = _owner_of(iterator, 'padding')
     return (marks(count, False, None) if owner is None
@@ -327,9 +339,11 @@ def padding_of(iterator: DataIterator, count: int | None) -> Any:
 
 
 def _owner_of(iterator: DataIterator, method: str) -> tuple[Any, Any]:
-    """Return the iterator whose reader or requests have a method, and that.
+    """Return the nearest iterator whose reader or requests have a method, and
+    this reader or these requests.
 
-    It is the nearest below that one. Both are None if there is none.
+    The search begins at `iterator` and continues below it. Both are None if
+    there is none.
     """
     for owner in (iterator.epoch.reader, iterator.epoch.request_iterator):
         if hasattr(owner, method):

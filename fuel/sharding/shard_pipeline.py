@@ -1,8 +1,8 @@
 """Make the pipeline of a rank.
 
-It is a copy of the whole pipeline, without the data. In it, one stage or
-scheme takes the rank's share of its items: the topmost one whose items are
-known without making them. Each stage above it makes one item of one, or
+It is a copy of the whole pipeline, which shares the data. In the copy, one
+stage or scheme takes the rank's share of its items: the topmost one whose
+items are known without making them. Each stage above it is one-to-one, or
 depends on the data.
 """
 from __future__ import annotations
@@ -31,14 +31,16 @@ Stream = TypeVar('Stream', bound=StreamLike)
 class WholeBatches:
     """Base of stages that draw for whole batches, which ranks cannot split.
 
-    `whole`: what they do, and what else than another `by` to write.
+    `whole`: two texts for the error: what the stage does, and a remedy other
+        than another `by`.
     """
 
     whole: tuple[str, str]
 
 
 def refuse_split(stream: StreamLike, shard: Shard | None) -> None:
-    """Refuse to give a stage of whole batches some rows of each."""
+    """Raise NotImplementedError if ranks split the batches of a stage that
+    draws for whole batches."""
     if shard is not None and shard.splits and isinstance(
             stream, WholeBatches) and not stream.produces_examples:
         what, remedy = stream.whole
@@ -49,7 +51,7 @@ def refuse_split(stream: StreamLike, shard: Shard | None) -> None:
 
 
 def sharding_of(stream: StreamLike) -> Shard | None:
-    """Return the share that a pipeline takes, None if it takes all."""
+    """Return the share that a pipeline takes; None if it takes all items."""
     return stage_of(stream).shard
 
 
@@ -66,8 +68,11 @@ def shard_pipeline(stream: Stream, shard: Shard) -> Stream:
 
 
 def warn_if_uneven(stream: StreamLike, shard: Shard) -> None:
-    """Warn the caller's caller that some ranks will get more batches than
-    others, where they wait for each other in each step."""
+    """Warn that some ranks will get more batches than others, if ranks wait
+    for each other in each step.
+
+    The warning points to the caller's caller.
+    """
     if shard.splits or not ranks_wait(shard.num_shards):
         return
     count = length_of(stream)
@@ -84,7 +89,7 @@ def warn_if_uneven(stream: StreamLike, shard: Shard) -> None:
 
 
 def check_draws(stage: Stage) -> None:
-    """Refuse stages whose draws depend on earlier ones."""
+    """Raise ValueError if a stage's draws depend on its earlier draws."""
     if stage.draws == 'in_order':
         raise _drawn_in_order(stage)
 
@@ -127,7 +132,7 @@ def _sharded(stream: Stream, shard: Shard) -> Stream:
 
 
 def _check_split(stage: Stage, shard: Shard, plan: type[ItemPlan]) -> None:
-    """Refuse a stage that cannot be split over ranks."""
+    """Raise ValueError if ranks cannot split the batches of a stage."""
     size = plan.split_size(stage.stream)
     shard.check_split(
         f'{stage.name} gives', stage.stream.produces_examples, size)
@@ -138,7 +143,8 @@ def _check_split(stage: Stage, shard: Shard, plan: type[ItemPlan]) -> None:
 
 
 def _check_padding(stage: Stage) -> None:
-    """Refuse to repeat items where an epoch cannot go back to them."""
+    """Raise ValueError if an epoch cannot go back to items that padding
+    repeats."""
     if not stage.goes_back:
         raise ValueError(
             "uneven='pad' repeats items from the start of an epoch, to which "
@@ -151,11 +157,14 @@ def _check_padding(stage: Stage) -> None:
 def copied_pipeline(stream: Stream, known: dict[int, Any] | None = None,
                     may_draw: bool = False,
                     is_sought: bool | None = None) -> Stream:
-    """Return a copy of a whole pipeline, which takes no share.
+    """Return a copy of a whole pipeline, in which no stage takes a share.
 
-    A stream that is read twice is copied once, and so is a generator that
-    several draw from.
+    A stream that is read twice is copied once. A generator from which several
+    stages draw is copied once as well.
 
+    `known`: copies that were made, by the identities of the originals.
+    `may_draw`: whether stages may draw in order; otherwise they raise
+        ValueError.
     `is_sought`: see :meth:`fuel.epochs.stage.Stage.copy`.
     """
     known = {} if known is None else known
@@ -182,8 +191,9 @@ def copied_pipeline(stream: Stream, known: dict[int, Any] | None = None,
 
 def copied(stage: Stage, known: dict[int, Any],
            is_sought: bool | None = False) -> Any:
-    """Return a copy of a stream, with the data but own generators.
+    """Return a copy of a stream with the same data and generators of its own.
 
+    `known`: copies that were made, by the identities of the originals.
     `is_sought`: see :meth:`fuel.epochs.stage.Stage.copy`.
     """
     ours = stage.copy(is_sought)
@@ -198,10 +208,10 @@ def copied_scheme(scheme: SchemeLike, known: dict[int, Any],
                   is_deep: bool = False) -> SchemeLike:
     """Return a copy of a scheme, with generators of its own.
 
-    `known`: copies that were made, by what they are copies of, so that
+    `known`: copies that were made, by the identities of the originals, so that
         schemes which share a generator share its copy.
-    `is_deep`: whether a user's scheme is copied with all that it holds, since
-        it may keep what it draws from anywhere.
+    `is_deep`: whether a user's scheme is copied deeply, since it may keep its
+        generators anywhere.
     """
     if is_deep and not is_original(scheme, 'get_request_iterator'):
         return copy.deepcopy(scheme, known)
@@ -213,7 +223,7 @@ def copied_scheme(scheme: SchemeLike, known: dict[int, Any],
     for name, value in vars(ours).items():
         # Most are numbers and the like.
         if type(value).__module__ != 'builtins' and is_scheme(value):
-            # It draws from that one's generators.
+            # The scheme draws from the other scheme's generators.
             vars(ours)[name] = copied_scheme(value, known, is_deep)
     parts = parts_of_scheme(ours)
     if parts:
@@ -227,10 +237,10 @@ counts: collections.Counter[str] = collections.Counter()
 
 
 def check_agreement(stream: StreamLike, shard: Shard) -> None:
-    """Refuse a share that does not fit those of other ranks.
+    """Raise ValueError if a rank's share does not fit another rank's.
 
-    Where `torch.distributed` is initialised, its store holds what the first
-    rank said of the pipeline. No rank waits for another.
+    If `torch.distributed` is initialised, its store holds the arguments with
+    which the first rank shared this pipeline. No rank waits for another.
     """
     store = store_of_group()
     if store is None:
@@ -246,11 +256,12 @@ def check_agreement(stream: StreamLike, shard: Shard) -> None:
         raise ValueError(
             f'the ranks disagree: rank {shard.rank} shares the order of '
             f'{type(stream).__name__} with {ours}, but another rank of the '
-            f'process group with {theirs}: pass the same to all of them')
+            f'process group shares it with {theirs}: pass the same arguments '
+            'on all ranks')
 
 
 def _names(stream: StreamLike) -> str:
-    """Return the names in a pipeline, which must be equal on all ranks."""
+    """Return a description of a pipeline that must be equal on all ranks."""
     stage = stage_of(stream)
     parts = [type(stream).__qualname__, repr(tuple(stream.sources))]
     if stage.dataset is not None:

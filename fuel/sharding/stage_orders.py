@@ -1,5 +1,5 @@
-"""Orders of the stages whose items do not depend on the data, and the plans
-that make their items by them."""
+"""Orders of stages whose items do not depend on the data, and plans that make
+the items in these orders."""
 from __future__ import annotations
 
 import functools
@@ -26,28 +26,34 @@ _SIZES = 'batches are requested of sizes that a ConstantScheme does not give'
 
 def cut_order(below: EpochOrder, requests: Any, strictness: int = 0,
               ) -> EpochOrder:
-    """Return the order of batches of single examples."""
+    """Return the order of batches that are made from single examples.
+
+    `requests`: the requests for numbers of examples.
+    `strictness`: 1 if a batch that is not full is left out.
+    """
     return (CutOrder(below, requests, strictness)
             if isinstance(requests, BatchSizeRequests)
             else Unordered(_SIZES))
 
 
 def row_order(below: EpochOrder, requests: Any) -> EpochOrder:
-    """Return the order of rows of batches, in batches of another size."""
+    """Return the order of batches that are cut from batches of another
+    size."""
     if below.unsized or not isinstance(requests, BatchSizeRequests):
         return Unordered(below.unsized or _SIZES)
     return RowOrder(below, requests)
 
 
 def example_order(below: EpochOrder) -> EpochOrder:
-    """Return the order of rows of batches, one by one."""
+    """Return the order of single examples that are taken from batches."""
     return Unordered(below.unsized) if below.unsized else ExampleOrder(below)
 
 
 class CutOrder(EpochOrder):
-    """Examples, cut into items of a size.
+    """Order of batches of a size, made from single examples.
 
-    `requests`: number of examples of each item.
+    `requests`: the requests for numbers of examples, one for each batch.
+    `strictness`: 1 if a batch that is not full is left out.
     """
 
     def __init__(self, below: EpochOrder, requests: BatchSizeRequests,
@@ -79,7 +85,7 @@ class CutOrder(EpochOrder):
 
     @property
     def _most(self) -> int | None:
-        """The number of items that the examples make."""
+        """The number of items for which there are examples."""
         if self.total is None or self.total >= ENDLESS:
             return self.total
         if self.strictness != 1:
@@ -126,7 +132,10 @@ class CutOrder(EpochOrder):
 
     def parts_of_rows(self, item: int, rows: slice, padding: int
                       ) -> Iterator[ItemPart]:
-        """Return rows of an item, padded from the start of the epoch."""
+        """Yield the parts of some rows of an item.
+
+        The item is padded with `padding` rows from the start of the epoch.
+        """
         total = self.total
         assert total is not None
         ranges = [self.places(item)]
@@ -152,18 +161,19 @@ class CutOrder(EpochOrder):
 
 
 class RowOrder(CutOrder):
-    """Rows of batches, cut into items of another size."""
+    """Order of batches that are cut from batches of another size."""
 
     @functools.cached_property
     def _ends(self) -> list[int]:
-        """The ends of those batches whose sizes were asked for."""
+        """For each input batch whose size is known, the number of the row
+        after its last row."""
         return []
 
     @property
     def _size(self) -> int | None:
         """The size of all batches but the last, None if it differs."""
         below = self.inputs[0]
-        # The last one is not known where their number is not.
+        # Without the number of batches, the last batch is not known.
         size: int | None = None if below.num_items is None else (
             below.batch_size)
         return size
@@ -181,7 +191,8 @@ class RowOrder(CutOrder):
 
     @property
     def own_kind(self) -> Kind:
-        """The way to an item: by the sizes of all batches, or by one."""
+        """The way to find an item: by the sizes of all batches before it, or
+        by a formula if the sizes are equal."""
         return 'replayed' if self._size is None else 'computed'
 
     def with_inputs(self, inputs: Sequence[EpochOrder]) -> EpochOrder:
@@ -204,7 +215,8 @@ class RowOrder(CutOrder):
         return int((count - 1) * self._size + below.size(count - 1))
 
     def _find(self, row: int) -> tuple[int, int, int]:
-        """Return the batch of a row, where it begins and where it ends."""
+        """Return the number of the batch that has a row, and the numbers of
+        the rows at which the batch begins and ends."""
         if self._size is not None:
             batch = row // self._size
             return batch, batch * self._size, (batch + 1) * self._size
@@ -214,7 +226,8 @@ class RowOrder(CutOrder):
                 self._ends[batch] if batch < len(self._ends) else row)
 
     def parts_at(self, places: range) -> Iterator[ItemPart]:
-        """Yield the batches that some rows are in, and which rows of each."""
+        """Yield the batches that contain consecutive rows, and which rows of
+        each batch these are."""
         row = places.start
         while row < places.stop:
             batch, start, end = self._find(row)
@@ -233,7 +246,7 @@ class RowOrder(CutOrder):
 
 
 class ExampleOrder(RowOrder):
-    """Rows of batches, one by one."""
+    """Order of single examples that are taken from batches."""
 
     is_single = True
 
@@ -255,7 +268,7 @@ def _single(made: Made) -> Made:
 
 
 class MergedOrder(EpochOrder):
-    """Items that are each made of one item of every input."""
+    """Order of items that are each made of one item of every input."""
 
     reads_all = False
 
@@ -292,7 +305,7 @@ class MergedOrder(EpochOrder):
         return [ItemPart(place, (item,)) for place in range(len(self.inputs))]
 
     def made_of(self, parts: Iterable[ItemPart]) -> Made:
-        """Return merged parts."""
+        """Return an item that merges parts of all inputs."""
         return Merged(tuple([super(MergedOrder, self).made_of((part,))
                              for part in parts]))
 
@@ -302,7 +315,10 @@ class MergedOrder(EpochOrder):
 
 
 class TakenOrder(EpochOrder):
-    """The first items of an input."""
+    """Order of the first items of an input.
+
+    `most`: the largest number of items that are taken.
+    """
 
     def __init__(self, below: EpochOrder, most: int) -> None:
         self.inputs = below,
@@ -333,7 +349,7 @@ class TakenOrder(EpochOrder):
         return super().make(item)
 
     def parts(self, item: int) -> Iterable[ItemPart]:
-        """Return the item of that number."""
+        """Return the input's item with the same number."""
         return ItemPart(0, (item,)),
 
     def before(self, item: int) -> tuple[Any, list[int]]:
@@ -342,7 +358,7 @@ class TakenOrder(EpochOrder):
 
 
 class ChainedOrder(EpochOrder):
-    """The items of several inputs, one input after another."""
+    """Order of the items of several inputs, one input after another."""
 
     def __init__(self, inputs: Sequence[EpochOrder]) -> None:
         self.inputs = tuple(inputs)
@@ -360,7 +376,8 @@ class ChainedOrder(EpochOrder):
         return None if None in lengths else sum(lengths)
 
     def find(self, item: int) -> tuple[int, int]:
-        """Return the input of an item, and the number of the item there."""
+        """Return the place of the input that has an item, and the number of
+        the item in this input."""
         for place, part in enumerate(self.inputs):
             count = part.count_to(item + 1)
             if item < count:
@@ -369,7 +386,7 @@ class ChainedOrder(EpochOrder):
         return len(self.inputs), 0
 
     def parts(self, item: int) -> Iterable[ItemPart]:
-        """Return the item of the input whose turn it is."""
+        """Return the item of the input that is read at this item."""
         place, number = self.find(item)
         return ItemPart(place, (number,)),
 
@@ -382,10 +399,11 @@ class ChainedOrder(EpochOrder):
 
 
 class OrderPlan(ItemPlan):
-    """Items made of those parts of streams that an order names.
+    """Plan that makes an item from the parts of the inputs that an order
+    names.
 
     `order`: the order of the stage.
-    `children`: the iterators that it reads.
+    `children`: the iterators that the stage reads.
     """
 
     def __init__(self, order: EpochOrder, children: Sequence[Any],
@@ -406,7 +424,7 @@ class OrderPlan(ItemPlan):
 
     @staticmethod
     def order_below(child: DataIterator) -> EpochOrder:
-        """Return an order of as many examples as a stream has."""
+        """Return the order of an input, whose items need no description."""
         return GivenOrder(0, items_of(child))
 
     @property
@@ -421,13 +439,13 @@ class OrderPlan(ItemPlan):
         return sources
 
     def make(self, parts: list[Any]) -> Batch:
-        """Return an item that is made of parts of the streams."""
+        """Return an item that is made of parts of the inputs."""
         part: Batch
         part, = parts
         return part
 
     def sizes(self, item: int) -> tuple[int, int]:
-        """Return the number of examples of an item, and of a full one."""
+        """Return the number of examples of an item, and of a full item."""
         return self.order.size(item), self.order.full_size(item) or 1
 
     def read(self, item: int) -> Batch:
@@ -435,7 +453,8 @@ class OrderPlan(ItemPlan):
         return self._read_parts(self.order.parts(item))
 
     def read_rows(self, item: int, rows: slice, padding: int) -> Batch:
-        """Return rows of a batch, padded from the start of the epoch."""
+        """Return rows of a batch that is padded from the start of the
+        epoch."""
         return self._read_parts(self.order.parts_of_rows(item, rows, padding))
 
     def _read_parts(self, parts: Iterable[ItemPart]) -> Batch:
@@ -454,7 +473,7 @@ class OrderPlan(ItemPlan):
 
 
 class BatchesBelow(GivenOrder):
-    """Batches of a stream whose rows can be read by themselves."""
+    """Order of the batches of an input whose rows can be read singly."""
 
     def __init__(self, child: DataIterator) -> None:
         self._requests: Any = source_of(child).request_iterator
@@ -467,11 +486,11 @@ class BatchesBelow(GivenOrder):
 
 
 class RowPlan(OrderPlan):
-    """Items made of the rows of batches of a stream that can be sought."""
+    """Plan that makes items from rows of the batches of an input."""
 
     order_below = BatchesBelow
 
     @staticmethod
     def resume(stream: StreamLike, leftover: object) -> None:
-        """Restore the left-overs that the plan needs in a stage."""
+        """Restore the left-overs of a stage that its plan needs."""
         stage_of(stream).stream.resume_plan(leftover)
