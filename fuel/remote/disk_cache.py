@@ -1,13 +1,15 @@
-"""Remote files on the local disk: a sparse file each, and its index.
+"""Cache of remote files on the local disk.
 
-An entry is a folder. Its name is a digest of the URL and the state of the
-file, which its file ``state.json`` says in full. ``data`` is a sparse file of
-the remote one's size; ``index`` has a record, of fixed size and with
-checksums, for each run of pages in it, appended after they were written. So
-what a process leaves that was killed is a shorter index, and what is damaged
-later is found by its checksum. Processes share an entry, and lock it while
-they use it; what nobody uses is removed, the oldest first, where the budget
-is exceeded.
+An entry of the cache is a folder for one remote file in one state. Its name is
+a digest of the URL and the state, and ``state.json`` in it has both in full.
+``data`` is a sparse file of the same size as the remote file. ``index`` has a
+record for each run of pages in ``data``, of fixed size and with checksums. A
+record is appended after its pages were written. So a process that is killed
+leaves a shorter index, and damaged pages are found by their checksums.
+
+Processes share an entry, and lock it while they use it. If the budget is
+exceeded, entries that are not in use are removed, the least recently used
+first.
 """
 from __future__ import annotations
 
@@ -35,31 +37,31 @@ from fuel.utils.seams import fault_point
 
 logger = logging.getLogger(__name__)
 
-# First page, page behind the last, checksum of the bytes, of the record.
+# First page, page after the last, checksums of the bytes and of the record.
 RECORD = struct.Struct('<QQII')
 FORMAT = 1
 # Names of entries. Nothing else in the folder is ever touched.
 _ENTRY = re.compile('[0-9a-f]{32}-[0-9a-f]{32}')
-# A link in an entry is none of ours, so nothing is written where it leads.
+# A link in an entry was not made by this cache, so it is not followed.
 _FLAGS = os.O_RDWR | os.O_CREAT | NO_FOLLOW
-# Bytes of an index that is read, and processes that may write each page to it
-# at once. A larger one would fill the memory.
+# Limit of the size of an index, since a larger index would fill the memory:
+# some bytes, and the records of so many processes that each write every page.
 LARGEST_INDEX, _SHARERS = 1 << 16, 16
-# Of the budget, what a process may take before it looks again.
+# Bytes that a process may write before it checks the budget again.
 ALLOWANCE = 64 << 20
-# Of the disk, and of what is free there, unless the settings say how much.
+# The default budget is one part of so many of the disk, and of its free space.
 SHARE_OF_DISK, SHARE_OF_FREE = 5, 2
 
 
 def digest(*parts: object) -> str:
-    """Return a name for something."""
+    """Return a digest of the texts of some values, to be used as a name."""
     text = '\0'.join(map(str, parts)).encode('utf-8', 'surrogateescape')
     return hashlib.sha256(text).hexdigest()[:32]
 
 
 @fault_point('cache write')
 def write_at(descriptor: int, data: bytes, start: int) -> None:
-    """Write bytes of a remote file into the one on disk."""
+    """Write bytes of a remote file into the file on disk."""
     view = memoryview(data)
     while view:
         done = os.pwrite(descriptor, view, start)
@@ -68,14 +70,14 @@ def write_at(descriptor: int, data: bytes, start: int) -> None:
 
 @fault_point('cache record')
 def append(descriptor: int, record: bytes) -> None:
-    """Append a record to an index: as a whole, to other processes."""
+    """Append a record to an index; other processes see all of it or none."""
     os.write(descriptor, record)
 
 
 class CacheEntry:
-    """One remote file, in one state, on disk.
+    """Entry of the cache: one remote file in one state, on disk.
 
-    `descriptor`: of the sparse file.
+    `descriptor`: descriptor of the sparse file.
     """
 
     def __init__(self, cache: DiskCache, folder: Path, size: int,
@@ -111,7 +113,7 @@ class CacheEntry:
         self._read_to = 0
 
     def fits(self) -> bool:
-        """Return whether there is room for the whole file."""
+        """Return whether the budget has space for the whole file."""
         return self._cache.is_open and self._size <= self._cache.budget
 
     def close(self) -> None:
@@ -133,7 +135,7 @@ class CacheEntry:
             record = content[place:place + RECORD.size]
             first, last, checksum, own = RECORD.unpack(record)
             if zlib.crc32(record[:-4]) != own:
-                # A part of a record, of who was killed.
+                # A part of a record, by a process that was killed.
                 place += 1
                 continue
             place += RECORD.size
@@ -164,7 +166,8 @@ class CacheEntry:
         return len(data) == nbytes and zlib.crc32(data) == record.checksum
 
     def keep(self, first: int, last: int, data: bytes) -> bool:
-        """Write a run of pages; return whether there was room."""
+        """Write a run of pages and its record; return whether there was
+        space."""
         if not self._is_reserved and not self._cache.admits(
                 len(data), self.folder):
             return False
@@ -182,9 +185,9 @@ class CacheEntry:
 
 
 class DiskCache:
-    """A folder of remote files, within a budget of bytes.
+    """Cache of remote files in a folder, within a budget of bytes.
 
-    `folder`: made if it is missing, for its owner alone.
+    `folder`: the folder. If it is missing, it is made for this user alone.
     `budget`: bytes of disk for all entries together.
     """
 
@@ -194,24 +197,30 @@ class DiskCache:
         self.is_open = True
         # Numbers of the errors that were logged.
         self._told: set[int | None] = set()
-        # The entries of each file, as they were found at first: to look for
-        # them would take longer the more there are.
+        # The entries of each file. They are listed once, since listing takes
+        # long if there are many.
         self._states: defaultdict[str, set[Path]] | None = None
         self.start_in_child()
         _all.add(self)
 
     def start_in_child(self) -> None:
-        """Begin anew after a fork."""
+        """Reset the lock and the allowance in a forked child."""
         self._lock = threading.Lock()
         self._allowed = 0
 
     def close(self) -> None:
-        """Take no more bytes, such as where the disk is full."""
+        """Stop writing to the cache, for example because the disk is full."""
         self.is_open = False
 
     def open(self, name: str, size: int, validator: str, page: int,
              shown: str) -> CacheEntry | None:
-        """Return the entry of a remote file; None if there can be none."""
+        """Return the entry of a remote file; None if it cannot be cached.
+
+        `name`: digest of the URL and the options.
+        `validator`: text that identifies the state of the file.
+        `page`: size of a page.
+        `shown`: the URL without credentials.
+        """
         try:
             self.folder.mkdir(0o700, parents=True, exist_ok=True)
             _check_own(self.folder)
@@ -262,15 +271,17 @@ class DiskCache:
         return entry
 
     def admits(self, nbytes: int, folder: Path) -> bool:
-        """Return whether there is room for some bytes of an entry; make room
-        by removing entries that are not in use."""
+        """Return whether an entry may take some more bytes.
+
+        If there is no space, entries that are not in use are removed first.
+        """
         with self._lock:
             return self.is_open and self._allow(nbytes, folder)
 
     def reserve(self, descriptor: int, size: int, folder: Path) -> None:
-        """Take all bytes of an entry before any is written.
+        """Allocate all bytes of an entry before writing.
 
-        Raises: OSError if there is no room for them.
+        Raises: OSError if there is no space for them.
         """
         with self._lock:
             missing = size - 512 * os.fstat(descriptor).st_blocks
@@ -288,8 +299,10 @@ class DiskCache:
         return True
 
     def _make_room(self, wanted: int, folder: Path) -> int:
-        """Remove unused entries until there is room for some bytes of an
-        entry; return the room."""
+        """Remove unused entries until an entry can take some bytes.
+
+        Returns: the free bytes of the budget.
+        """
         used = {entry: _disk_usage(entry) for entry in self._entries()}
         free = self.budget - sum(used.values())
         for entry in sorted(used, key=_last_used):
@@ -300,7 +313,7 @@ class DiskCache:
         return free
 
     def used_bytes(self) -> int:
-        """Return the bytes of disk that the entries take."""
+        """Return the number of bytes that the entries take on disk."""
         return sum(map(_disk_usage, self._entries()))
 
     def _entries(self) -> Iterator[Path]:
@@ -319,7 +332,7 @@ def _place_of(entry: Path) -> str:
 
 
 def _check_own(folder: Path) -> None:
-    """Refuse a folder in which another user could have put any data."""
+    """Raise PermissionError if another user could write into a folder."""
     status = folder.stat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise PermissionError(
@@ -336,7 +349,8 @@ def _lock(descriptor: int) -> None:
 
 
 def _remove_unused(folder: Path) -> bool:
-    """Remove an entry unless a process uses it; return whether it did."""
+    """Remove an entry unless a process uses it; return whether it was
+    removed."""
     import fcntl
     try:
         descriptor = os.open(folder / 'data', os.O_RDWR)
@@ -372,7 +386,7 @@ _caches: dict[tuple[str, int | None], DiskCache] = {}
 
 
 def disk_cache() -> DiskCache | None:
-    """Return the cache on disk, None if it is turned off."""
+    """Return the cache on disk, as configured; None if it is turned off."""
     folder: str = config.remote_cache_path
     wanted: int | None = config.remote_cache_bytes
     if folder == 'off' or wanted == 0:

@@ -1,4 +1,4 @@
-"""A remote file that is read as if it were local."""
+"""Remote files that are read like local files."""
 from __future__ import annotations
 
 import asyncio
@@ -31,25 +31,23 @@ from fuel.utils.forks import Step, each_at_fork
 logger = logging.getLogger(__name__)
 
 # Bytes at the beginning of a file that are read when it is opened: most of
-# the index of an HDF5 file, and the header of others.
+# the index of an HDF5 file, and the header of other files.
 HEAD = 64 << 10
-# Seconds beyond a request's timeout. A reader that waits for the process that
-# makes the request gives up so much later.
+# Seconds that a reader waits longer than the timeout of its request.
 GRACE = 30.
-# Of who reads in order: bytes that are fetched before they are needed, and of
-# one request.
+# For sequential reading: bytes that are prefetched, and bytes of one request.
 ORDERED_AHEAD = 16 << 20
 PIECE = 1 << 20
-# Bytes that are fetched before they are needed, where a disk takes them.
+# Bytes that may be prefetched if the file is cached on disk.
 DISK_AHEAD = 256 << 20
 
 
 class ByteStream(io.RawIOBase):
-    """Reads a remote file from some position on.
+    """Stream of the bytes of a remote file.
 
-    HDF5 takes its ``repr`` for the file's name.
+    HDF5 uses its ``repr`` as the name of the file.
 
-    `owner`: kept alive.
+    `owner`: an object that the stream keeps alive.
     """
 
     def __init__(self, file: RemoteFile | IndexBytes, name: str,
@@ -64,19 +62,19 @@ class ByteStream(io.RawIOBase):
         return self.name
 
     def readable(self) -> bool:
-        """Tell that it can be read."""
+        """Return True: the stream can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Tell that it has positions."""
+        """Return True: the stream can seek."""
         return True
 
     def tell(self) -> int:
-        """Return the position."""
+        """Return the position in the file."""
         return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a position, and return it."""
+        """Set the position, and return it."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position,
                 os.SEEK_END: self._file.size}[whence]
         if base + offset < 0:
@@ -86,7 +84,7 @@ class ByteStream(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: Any) -> int:
-        """Read into a buffer; return how many bytes."""
+        """Read into a buffer; return the number of bytes."""
         self._file.read_ahead(self._position)
         with memoryview(buffer) as view:
             count = self._file.read_into(view.cast('B'), self._position)
@@ -97,12 +95,12 @@ class ByteStream(io.RawIOBase):
 class RemoteFile:
     """The bytes of a remote file, cached in memory and on disk.
 
-    Any number of threads may use it, and a child made by a fork.
+    Any number of threads may use this object, and so may a forked child.
 
-    `options`: of its file system.
-    `is_kept`: whether the cache on disk may have it.
+    `options`: options of the file system.
+    `is_kept`: whether the file may be cached on disk.
     `path`: the URL without credentials.
-    `size`: bytes.
+    `size`: number of bytes.
     `identity`: equal for two handles of one file in one state.
     """
 
@@ -117,16 +115,16 @@ class RemoteFile:
         # Seconds that a request may take; locks take no larger number.
         timeout: float = config.remote_timeout
         self._patience = min(timeout + GRACE, threading.TIMEOUT_MAX)
-        # No method, which would be a cycle: a file nobody uses is gone at
-        # once.
+        # Not a method: it would make a cycle, and a file that is not in use
+        # should be freed at once.
         self._new_origin = functools.partial(
             _origin, url, dict(options), timeout)
         self._origin = self._new_origin()
         first = self._ask(0, HEAD, None)
         self._opened = opened = first._replace(data=b'')
         self.size = opened.size
-        # The URL with its credentials: what one user may read must not be
-        # what another one finds. A digest shows neither.
+        # The URL with its credentials, since a user must not find in the cache
+        # what only another user may read. A digest does not show the URL.
         key = digest(url, sorted(map(repr, options.items())))
         self.identity = (-1, int(key[:15], 16), self.size,
                          int(digest(opened.validator)[:15], 16))
@@ -156,7 +154,7 @@ class RemoteFile:
         raise TypeError('a remote file that is open cannot be pickled')
 
     def _ask(self, start: int, stop: int, expected: Answer | None) -> Answer:
-        """Make one request, and wait for it."""
+        """Make one request for a range, and wait for the answer."""
         future = run_on_loop(self._origin.fetch(start, stop, expected))
         try:
             answer: Answer = future.result(self._patience)
@@ -168,29 +166,30 @@ class RemoteFile:
     def _open_entry(self, key: str, table: PageTable) -> CacheEntry | None:
         cache = disk_cache()
         if cache is None or not self._opened.validator or not self.size:
-            # Without one, an old copy cannot be recognised.
+            # Without a validator, an old copy cannot be recognised.
             return None
         return cache.open(key, self.size, self._opened.validator,
                           table.page, self.path)
 
     @property
     def counts(self) -> TransferCounts:
-        """Requests and bytes that came (TransferCounts)."""
+        """Counts of answered requests and of their bytes (TransferCounts)."""
         return self._transfers.counts
 
     def start_in_child(self) -> None:
-        """Begin anew after a fork, with connections of this process."""
+        """Make new connections in a forked child."""
         self._origin = self._new_origin()
         self._transfers.start_in_child(self._origin)
         self._index.start_in_child()
 
     def check(self) -> None:
-        """Raise DamagedFileError if the file was found changed."""
+        """Raise DamagedFileError if a request has found the file changed."""
         if self._transfers.failure is not None:
             raise self._transfers.failure.with_traceback(None)
 
     def ask_state(self) -> bool:
-        """Ask the server whether the file has stayed the same."""
+        """Ask the server for the state of the file; return whether it is
+        unchanged."""
         try:
             self.check()
             self._ask(0, 1, self._opened)
@@ -199,10 +198,10 @@ class RemoteFile:
         return True
 
     def is_current(self) -> bool:
-        """Return whether the file has stayed the same, as far as is known.
+        """Return whether the file is unchanged.
 
-        Without an answer it is: what is here may be all that is needed, and
-        what is missing cannot be fetched in another state.
+        Without an answer of the server, the result is True. The cached bytes
+        may be enough, and missing bytes are never fetched in another state.
         """
         try:
             return self.ask_state()
@@ -222,7 +221,7 @@ class RemoteFile:
 
     def request(self, starts: Ends, stops: Ends,
                 is_urgent: bool = False) -> list[Fetch]:
-        """Have byte ranges fetched, without waiting for them."""
+        """Request byte ranges, without waiting; return the fetches."""
         table = self._transfers.table
         return self._transfers.request(
             *table.pages_of(starts, stops), is_urgent)
@@ -252,7 +251,7 @@ class RemoteFile:
 
     @contextlib.contextmanager
     def hold(self, starts: Ends, stops: Ends) -> Iterator[None]:
-        """Fetch byte ranges, and keep them where they can be read."""
+        """Fetch byte ranges; return a context in which they stay readable."""
         transfers = self._transfers
         table, resident = transfers.table, transfers.resident
         firsts, lasts = table.pages_of(starts, stops)
@@ -321,8 +320,11 @@ class RemoteFile:
         return len(data)
 
     def is_settled(self, start: int, stop: int) -> bool:
-        """Return whether a range is here and stays: on disk it does, and in
-        memory if the whole file fits and nothing is left to fetch."""
+        """Return whether a range is cached and will not be evicted.
+
+        This is so on disk. In memory it is so if the whole file fits into the
+        budget and is cached.
+        """
         table = self._transfers.table
         page, count = table.page, len(table.states)
         return table.is_on_disk(
@@ -331,14 +333,14 @@ class RemoteFile:
             and table.is_here(0, count))
 
     def missing_bytes(self, starts: Ends, stops: Ends) -> int:
-        """Return the number of bytes of ranges that are neither here nor
+        """Return the number of bytes of ranges that are neither cached nor
         requested."""
         table = self._transfers.table
         return self._transfers.missing_bytes(
             *table.pages_of(starts, stops))
 
     def keeps(self, nbytes: int) -> bool:
-        """Return whether so many bytes would stay here, once fetched."""
+        """Return whether `nbytes` bytes would stay cached, once fetched."""
         entry = self._transfers.entry
         if entry is not None and entry.fits():
             return True
@@ -353,7 +355,10 @@ class RemoteFile:
 
 def _origin(url: str, options: StorageOptions, timeout: float,
             loop: asyncio.AbstractEventLoop | None = None) -> RetryingStore:
-    """Return the store of a file, which uses a loop or that of fsspec."""
+    """Return the store of a file.
+
+    `loop`: the event loop of its requests. Defaults to that of fsspec.
+    """
     place = urlsplit(url.rpartition('::')[2]).netloc
     server = place.rpartition('@')[2]
     return RetryingStore(

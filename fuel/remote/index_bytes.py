@@ -1,11 +1,11 @@
 """Reads of a remote file from within HDF5.
 
-Whoever calls HDF5 holds h5py's lock, and so does whoever frees one of its
-objects: any thread, where the garbage collector happens to run. A thread that
-waits inside of HDF5 must not wait for another one, which may wait for that
-lock. So here all is done by the calling thread, without locks of ours: it
-has an event loop of its own, and looks at what the others have fetched in
-such a way that nothing needs to be locked.
+A thread that calls HDF5 holds h5py's lock. A thread that frees one of its
+objects holds this lock too; the garbage collector may free objects in any
+thread. A thread that waits inside of HDF5 must not wait for another thread,
+which may wait for h5py's lock. So the calling thread does all the work here,
+without further locks. It has its own event loop, and it reads bytes that other
+threads have fetched in a way that needs no lock.
 """
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from fuel.remote.disk_cache import CacheEntry
 from fuel.remote.pages import PageTable, Resident
 from fuel.remote.stores import Answer
 
-# Bytes that are fetched at once: first, and at most where the index, or what
-# only HDF5 can decode, is read in order.
+# Bytes of the first piece that is fetched, and of the largest piece: the size
+# grows while reading is sequential.
 BLOCK = 64 << 10
 LARGEST = 2 << 20
-# Bytes that are remembered here.
+# Bytes that are cached here.
 MOST_BYTES = 32 << 20
-# Pieces that are fetched at once where reads lie at equal distances, as the
-# nodes of an index do between the chunks of data that were written in order.
+# Pieces that are fetched at once if reads are at equal distances. The nodes of
+# an index are, between chunks of data that were written in order.
 AT_ONCE = 32
 
 Result = TypeVar('Result')
@@ -48,13 +48,13 @@ class OwnThreadLoop(asyncio.SelectorEventLoop):
 
 
 class IndexBytes:
-    """Reads a remote file in the calling thread.
+    """Reader of a remote file that does all its work in the calling thread.
 
-    `settle`: sees to it that no page of a run is `CLAIMED` any more; waits
-        for no other thread.
-    `new_origin`: takes an event loop, and returns what fetches on it.
-    `fetched`: begin and content of what was fetched here, for whoever can
-        put it into the cache.
+    `settle`: compares the checksums of the `CLAIMED` pages of a run, without
+        waiting for another thread.
+    `new_origin`: takes an event loop; returns a store that fetches on it.
+    `fetched`: start and content of the pieces that were fetched here. Another
+        thread puts them into the cache.
     """
 
     def __init__(self, table: PageTable, resident: Resident,
@@ -72,8 +72,8 @@ class IndexBytes:
         self.start_in_child()
 
     def start_in_child(self) -> None:
-        """Begin anew after a fork."""
-        # The parent's connections: to close them would disturb it.
+        """Reset the state in a forked child."""
+        # The parent's connections are kept: closing them would disturb it.
         self._inherited = vars(self).get('_loop'), vars(self).get('_origin')
         self._loop: asyncio.AbstractEventLoop | None = None
         self._origin: Any = None
@@ -87,14 +87,14 @@ class IndexBytes:
 
     @property
     def size(self) -> int:
-        """Bytes of the file (int)."""
+        """Number of bytes of the file (int)."""
         return self._table.size
 
     def read_ahead(self, address: int) -> None:
         """Do nothing: the bytes after an index are rarely needed."""
 
     def read_into(self, buffer: memoryview, address: int) -> int:
-        """Read bytes into memory of the caller's; return how many."""
+        """Read bytes into the caller's memory; return their number."""
         distance, self._address = address - self._address, address
         self._num_equal = (self._num_equal + 1 if distance == self._distance
                            else 0)
@@ -108,7 +108,8 @@ class IndexBytes:
         return max(0, stop - address)
 
     def _read(self, start: int, stop: int) -> bytes:
-        """Return one or more bytes from an offset on."""
+        """Return one or more bytes of the range ``start:stop``, from its
+        start."""
         found = self._look_up(start, stop)
         if found is not None:
             return found
@@ -119,7 +120,8 @@ class IndexBytes:
         return piece[start - begin:stop - begin]
 
     def _look_up(self, start: int, stop: int) -> bytes | None:
-        """Return bytes that were fetched for others, if they were."""
+        """Return bytes that other threads have fetched; None if they are not
+        there."""
         table = self._table
         first, last = start // table.page, -(-stop // table.page)
         if table.is_claimed(first, last):
@@ -139,7 +141,7 @@ class IndexBytes:
         return None
 
     def _fetch(self, begin: int, stop: int) -> bytes:
-        """Fetch a piece, a larger one if reading is sequential."""
+        """Fetch a piece; its size grows while reading is sequential."""
         self._size = min(LARGEST, 2 * self._size) if (
             begin == self._end) else BLOCK
         end = min(begin + max(self._size, min(
@@ -151,8 +153,8 @@ class IndexBytes:
         return self._pieces[begin]
 
     def _find_next(self, begin: int, stop: int, end: int) -> dict[int, int]:
-        """Return start and end of the pieces after one, where reads lie at
-        equal distances."""
+        """Return the ends of the pieces to fetch after one, by their starts;
+        {} unless reads are at equal distances."""
         if self._num_equal < 2 or self._distance <= end - begin:
             return {}
         found: dict[int, int] = {}
@@ -179,9 +181,9 @@ class IndexBytes:
         self.fetched.append((begin, answer))
 
     def _run(self, ends: dict[int, int]) -> dict[int, bytes]:
-        """Return pieces by their first byte.
+        """Fetch pieces; return their bytes by the places of their starts.
 
-        Only the first one is needed: others that failed are left out.
+        Only the first piece is needed: other pieces that fail are left out.
         """
         if self._loop is None:
             self._loop = OwnThreadLoop()
@@ -211,8 +213,11 @@ async def _fetch_all(origin: Any, ends: dict[int, int], opened: Answer,
 
 def _run_here(loop: asyncio.AbstractEventLoop,
               coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine in this thread, which may be in the task of another
-    loop: that of a notebook, or of transfers when garbage is collected."""
+    """Run a coroutine in this thread on an event loop.
+
+    The thread may be in a task of another loop: the loop of a notebook, or the
+    loop of transfers if the garbage collector runs there.
+    """
     outer = asyncio._get_running_loop()
     task = None if outer is None else asyncio.current_task(outer)
     if outer is not None and task is not None:

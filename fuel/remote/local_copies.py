@@ -1,12 +1,12 @@
 """Local copies of files on a network drive or a server, and uploads.
 
-Many jobs on one machine that read the same data set need only one copy of
-it. A copy lies in ``config.local_data_path``, in a folder for its original,
-under a name that contains the original's size and times; so files of the
-same name are never taken for each other, and an original that changed is
-copied anew. Beside it lies its description: size, time of modification and
-SHA-256. A copy that is not as described is copied anew as well. Copies that
-are out of date are removed once nobody uses them.
+Many jobs on one machine that read the same data set need only one copy of it.
+A copy is in ``config.local_data_path``, in a folder for its original. Its name
+has a digest of the original's size and times. So files of the same name are
+never confused, and an original that has changed is copied again. A description
+of the copy is in the same folder: size, time of modification and SHA-256. If
+the copy does not fit this description, it is made again as well. Outdated
+copies are removed when no process uses them.
 """
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ logger = logging.getLogger(__name__)
 
 # Seconds to wait for a copy that another process makes.
 DEFAULT_TIMEOUT = 600.
-# Bytes that are sent at once, of a file that is sent in parts.
+# Bytes of a part in an upload.
 _PART = 16 << 20
 _LOCK_NAME = 'lock'
 _DESCRIPTION = '.description'
 
 
 def cache_file(filename: str, timeout: float = DEFAULT_TIMEOUT) -> str:
-    """Return the path of a local copy of a file, or else the file's own.
+    """Return the path of a local copy of a file, or the file's own path.
 
     Parameters
     ----------
     filename : str
         The file to read.
     timeout : float, optional
-        How long to wait for another process that is making the copy, in
-        seconds. Defaults to 600.
+        Seconds to wait for another process that is making the copy. Defaults
+        to 600.
 
     Returns
     -------
     str
-        The path of the local copy, made now if need be. It is kept while
-        this process lives. If there is no ``config.local_data_path``, no
-        room, or anything else in the way, `filename` itself; a warning is
-        logged where it is not by choice.
+        The path of the local copy, which is made if it does not exist. The
+        copy is kept until this process ends. If ``config.local_data_path`` is
+        empty, `filename` itself. Also if the copy cannot be made, for example
+        because the disk is full; then a warning is logged.
 
     Examples
     --------
@@ -87,32 +87,31 @@ def cache_file(filename: str, timeout: float = DEFAULT_TIMEOUT) -> str:
 
 def cache_dataset(path: str, storage_options: StorageOptions | None = None,
                   timeout: float = DEFAULT_TIMEOUT) -> str:
-    """Return the path of a local copy of a data set's file, local or remote.
+    """Return the path of a local copy of a file of a data set.
 
-    A remote file that is read again and again needs no such copy: what was
-    read of it is cached (:doc:`/object_storage`). It is for programs that
-    want a path, and for servers that send whole files only.
+    A remote file that is read many times does not need a copy, since the bytes
+    that were read are cached (:doc:`/object_storage`). A copy is for programs
+    that need a path, and for servers that send only whole files.
 
     Parameters
     ----------
     path : str
-        Of the file, or its URL.
+        The path of the file, or its URL.
     storage_options : dict, optional
-        Arguments of the file system of fsspec that a URL belongs to.
+        Arguments of the fsspec file system for a URL.
     timeout : float, optional
         As for :func:`cache_file`.
 
     Returns
     -------
     str
-        The path of the copy, made now if need be; of a local file, what
-        :func:`cache_file` returns.
+        The path of the copy, which is made if it does not exist. For a local
+        file, the result of :func:`cache_file`.
 
     Raises
     ------
     ConfigurationError
-        If a remote file is to be copied and there is no
-        ``config.local_data_path``.
+        If `path` is a URL and ``config.local_data_path`` is empty.
     OSError
         If a remote file cannot be fetched.
 
@@ -146,11 +145,13 @@ def cache_dataset(path: str, storage_options: StorageOptions | None = None,
 
 
 class _NotCachedError(Exception):
-    """A copy cannot or should not be used; the text says why."""
+    """Error that a copy cannot or should not be used; the text has the
+    reason."""
 
 
 def _cached(original: str, root: str, timeout: float) -> str:
-    """Return the local copy, which is made if need be."""
+    """Return the path of the local copy, which is made if it does not
+    exist."""
     safe_mkdir(root)
     # One folder for each original, one name for each state of it.
     folder = os.path.join(root, digest(original))
@@ -158,7 +159,7 @@ def _cached(original: str, root: str, timeout: float) -> str:
     _make_folder(folder, original)
     _check_trusted(folder, root)
     if not os.access(folder, os.W_OK):
-        # Another user's: a complete copy may be read, not more.
+        # The folder of another user: a complete copy in it may be read.
         if _is_sound(copy, original):
             return copy
         raise _NotCachedError(f'the folder {folder!r} is not writable')
@@ -188,8 +189,8 @@ def _copy_name(original: str) -> str:
 
 
 def _is_sound(copy: str, original: str) -> bool:
-    """Return whether a copy exists, has the original's size, and is unchanged
-    since it was made."""
+    """Return whether a copy exists, has the size of the original, and was not
+    changed after it was made."""
     if not os.path.isfile(copy):
         return False
     status = os.stat(copy)
@@ -212,7 +213,7 @@ def _is_sound(copy: str, original: str) -> bool:
 
 
 def _describe(copy: str) -> None:
-    """Write size, time and digest of a copy beside it."""
+    """Write the size, time and digest of a copy into its description."""
     described = {'size': os.path.getsize(copy), 'sha256': _sha256(copy),
                  'mtime_ns': os.stat(copy).st_mtime_ns}
     with atomic_path(copy + _DESCRIPTION) as path, open(
@@ -226,7 +227,7 @@ def _sha256(path: str) -> str:
 
 
 def _check_trusted(folder: str, root: str) -> None:
-    """Refuse a folder in which another user could have put any data."""
+    """Raise an error if another user could have changed data in a folder."""
     if sys.platform == 'win32':
         return
     status = os.lstat(folder)
@@ -240,7 +241,10 @@ def _check_trusted(folder: str, root: str) -> None:
 
 
 def _remove_stale(folder: str, copy: str) -> None:
-    """Remove other files than `copy` that have no reader, inside the lock."""
+    """Remove files other than `copy` that no process reads.
+
+    The caller must hold the lock of the folder.
+    """
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)
         if name == _LOCK_NAME or path == copy or '.readlock.' in name or (
@@ -254,9 +258,10 @@ def _remove_stale(folder: str, copy: str) -> None:
 
 
 def _remote_copy(path: RemotePath, root: str, timeout: float) -> str:
-    """Return the path of a copy of a remote file, made if need be.
+    """Return the path of a copy of a remote file, which is made if it does not
+    exist.
 
-    `timeout`: seconds to wait for another process that makes it.
+    `timeout`: seconds to wait for another process that is making it.
     """
     file = path.open(is_kept=False)
     # One folder for each file, one name for each state of it.
@@ -277,10 +282,10 @@ def _remote_copy(path: RemotePath, root: str, timeout: float) -> str:
 def copy_from_server_to_local(dataset_remote_dir: str,
                               dataset_local_dir: str,
                               remote_fname: str, local_fname: str) -> None:
-    """Copy a remote file to a local one, as a whole or not at all.
+    """Copy a remote file to a local file, completely or not at all.
 
-    Users who may read the original may read the copy. A folder that is made
-    for it is open to those who may look into the original's.
+    Users who may read the original may read the copy. If a folder is made for
+    the copy, users who may read the original's folder may read it.
 
     Parameters
     ----------
@@ -296,8 +301,9 @@ def copy_from_server_to_local(dataset_remote_dir: str,
     Raises
     ------
     OSError
-        If either cannot be read or written, or if the original changed
-        while it was copied. What `local_fname` was before is untouched.
+        If the original cannot be read, if the copy cannot be written, or if
+        the original changed during the copy. A file that was at `local_fname`
+        before is unchanged.
 
     Examples
     --------
@@ -338,8 +344,11 @@ def copy_from_server_to_local(dataset_remote_dir: str,
 
 
 def _make_folder(folder: str, original: str) -> None:
-    """Make the folder of a copy, unless it exists, for users who may read the
-    original's. Only its owner may write there."""
+    """Make the folder of a copy, unless it exists.
+
+    Users who may read the original's folder may read it. Only its owner may
+    write into it.
+    """
     if os.path.isdir(folder):
         return
     status = os.stat(os.path.dirname(os.path.abspath(original)))
@@ -348,7 +357,7 @@ def _make_folder(folder: str, original: str) -> None:
 
 
 def _mode(original: os.stat_result) -> int:
-    """Return the permissions of a copy."""
+    """Return the permissions of a copy, from those of its original."""
     mode = stat.S_IMODE(original.st_mode) & 0o777
     # The permissions of the original's group are not for another group.
     return mode if _may_give_to(original.st_gid) else mode & ~0o070
@@ -368,9 +377,9 @@ def _may_give_to(group: int) -> bool:
 
 
 def upload(path: str, target: RemotePath) -> None:
-    """Send a file to object storage, in parts if it is large.
+    """Upload a file to object storage, in parts if it is large.
 
-    The name stands for the old file, or for none, until all was sent.
+    Until the whole file was sent, an old file at the target is unchanged.
     """
     from fuel.remote.stores import filesystem_of
     url, options = target.reveal()

@@ -1,4 +1,4 @@
-"""Paths of remote files, which know how the files are accessed."""
+"""Paths of remote and local files, with the information to open them."""
 from __future__ import annotations
 
 import logging
@@ -24,10 +24,10 @@ Result = TypeVar('Result')
 
 logger = logging.getLogger(__name__)
 _lock = threading.Lock()
-# Of those that are being opened: other files need not wait for them.
+# Locks of files that are being opened, so that other files need not wait.
 _opening: weakref.WeakValueDictionary[tuple[str, str], threading.Lock] = (
     weakref.WeakValueDictionary())
-# Those that this process has open, one object for all who read a file.
+# The open files of this process, one object for all readers of a file.
 _files: weakref.WeakValueDictionary[tuple[str, str], RemoteFile] = (
     weakref.WeakValueDictionary())
 
@@ -35,9 +35,8 @@ _files: weakref.WeakValueDictionary[tuple[str, str], RemoteFile] = (
 class RemotePath(str):
     """A URL with the options of its file system.
 
-    As a string, and in a ``repr`` or a pickle, it has no credentials. Where
-    this process starts another one, that one is given them: with a fork it
-    would have them as well.
+    The string, its ``repr`` and a pickle do not have credentials. A child
+    process that this process starts does get them, as a forked child would.
     """
 
     _url: str
@@ -46,7 +45,10 @@ class RemotePath(str):
 
     def __new__(cls, url: str, options: StorageOptions | None = None,
                 lacks_secrets: bool = False) -> Self:
-        """Make a path; `lacks_secrets` if credentials were left out."""
+        """Make a path.
+
+        `lacks_secrets`: whether credentials were removed from the arguments.
+        """
         if not isinstance(options, (Mapping, type(None))):
             raise TypeError(
                 f"storage_options must be a dict, such as {{'anon': True}}, "
@@ -75,19 +77,23 @@ class RemotePath(str):
         return RemotePath(self._url, options)
 
     def joined(self, name: str) -> RemotePath:
-        """Return the path of a file in this folder; the query of the URL stays
-        at the end."""
+        """Return the path of a file in this folder.
+
+        The query of the URL stays at the end.
+        """
         folder, mark, query = self._url.partition('?')
         return RemotePath(f'{folder.rstrip("/")}/{name}{mark}{query}',
                           self._options, self._lacks_secrets)
 
     def reveal(self) -> tuple[str, StorageOptions]:
-        """Return URL and options with their credentials."""
+        """Return the URL and the options, with their credentials."""
         return self._url, self._options
 
     def open(self, is_kept: bool = True) -> RemoteFile:
-        """Return the file as it is now; `is_kept` if the cache on disk may
-        have it."""
+        """Open the file in its present state.
+
+        `is_kept`: whether the file may be cached on disk.
+        """
         try:
             return _open(self._url, self._options, is_kept)
         except PermissionError as error:
@@ -97,23 +103,25 @@ class RemotePath(str):
 
     @property
     def advice(self) -> str:
-        """Advice for an error that a server refuses the file (str)."""
+        """Advice to add to the error of a server that denies access (str)."""
         return (' (it was unpickled, and pickles hold no credentials: assign '
                 'its storage_options)') if self._lacks_secrets else ''
 
 
 class WithStorageOptions:
-    """Base of the data sets that keep the paths and URLs of their files.
+    """Base of data sets that keep the paths and URLs of their files.
 
-    `paths_in`: the name of the attribute that has them.
+    `paths_in`: the name of the attribute with the paths and URLs.
     """
 
     paths_in: ClassVar[str] = 'path'
 
     @property
     def storage_options(self) -> StorageOptions | None:
-        """Options of remote files, without credentials; None of local ones.
-        They are assigned to a data set that was unpickled."""
+        """Options of remote files, without credentials; None for local files.
+
+        Assign the options with credentials to a data set that was unpickled.
+        """
         found: list[RemotePath] = []
         _with_urls(getattr(self, self.paths_in), found.append)
         return found[0].public_options if found else None
@@ -134,8 +142,10 @@ class WithStorageOptions:
 
 
 def _with_urls(paths: Any, change: Callable[[RemotePath], Any]) -> Any:
-    """Return paths, alone or in dicts, lists and tuples, where those of
-    remote files are changed."""
+    """Return paths in which the paths of remote files are changed.
+
+    `paths`: a path, or dicts, lists and tuples of paths.
+    """
     if isinstance(paths, RemotePath):
         return change(paths)
     if isinstance(paths, dict):
@@ -148,19 +158,23 @@ def _with_urls(paths: Any, change: Callable[[RemotePath], Any]) -> Any:
 
 
 class LocalPath(str):
-    """A path as it was given, which leads to the same file after the program
-    has gone to another folder.
+    """A path as it was given, and its absolute path.
 
-    A pickle holds both. When the file is gone on the machine that loads the
-    pickle, it is searched where the path leads there, and by its name in the
-    data path, as HDF5 files are.
+    The path leads to the same file after the working directory has changed.
+
+    A pickle holds both paths. If there is no file at the absolute path on the
+    machine that loads the pickle, the path is tried as it was given. Then the
+    name of the file is searched in the data path, as for HDF5 files.
     """
 
     _absolute: str
     _is_restored: bool
 
     def __new__(cls, path: str, absolute: str | None = None) -> Self:
-        """Make a path; `absolute` if it is one of a pickle."""
+        """Make a path.
+
+        `absolute`: the absolute path in a pickle; None for a new path.
+        """
         found = super().__new__(cls, path)
         found._absolute = absolute or os.path.abspath(path)
         found._is_restored = absolute is not None
@@ -181,13 +195,13 @@ class LocalPath(str):
                 return self._absolute
             logger.warning('%s is gone, reading %s instead', self._absolute,
                            found)
-        # It is the file of this object from now on.
+        # From now on, this is the file of this object.
         self._absolute, self._is_restored = os.path.abspath(found), False
         return self._absolute
 
 
 def located(path: str) -> str:
-    """Return the path to open, of a path on this host as it was given."""
+    """Return the path to open for a local path as it was given."""
     return path.locate() if isinstance(path, LocalPath) else path
 
 
@@ -231,8 +245,11 @@ def _open(url: str, options: StorageOptions, is_kept: bool) -> RemoteFile:
 
 def ask_all(ask: Callable[[Item], Result], items: Sequence[Item],
             ) -> list[Result]:
-    """Call a function that waits for a server on several files at a time;
-    return its results in order."""
+    """Call a function for several items at a time; return its results in
+    order.
+
+    `ask`: a function that waits for a server.
+    """
     if len(items) < 2:
         return list(map(ask, items))
     pool = ThreadPoolExecutor(min(len(items), config.remote_connections))

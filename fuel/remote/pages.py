@@ -1,7 +1,8 @@
-"""The pages of a remote file: which are here, and where in memory.
+"""The pages of a remote file: which of them are cached, on disk or in memory.
 
-The memory is one map of the file's size. What is in the cache on disk shows
-through it; what is not is written into it, and stays until it is evicted.
+The memory is one map of the size of the file. It maps the file in the cache on
+disk. Pages that are not on disk are written into the map, where they stay
+until they are evicted.
 """
 from __future__ import annotations
 
@@ -21,21 +22,22 @@ from numpy.typing import NDArray
 #: Start and end of ranges, shape (ranges,).
 Ends: TypeAlias = NDArray[numpy.int64]
 
-# States of a page. CLAIMED: the index of the cache on disk names it, and its
-# checksum was not compared yet.
+# States of a page. CLAIMED: the index of the cache on disk names the page, and
+# its checksum was not compared yet.
 ABSENT, PENDING, IN_MEMORY, ON_DISK, CLAIMED = range(5)
 
-# At most so many pages are kept account of: their size grows with the file.
+# The largest number of pages of a file; in larger files, pages are larger.
 MOST_PAGES = 1 << 24
 SMALLEST_PAGE = 4096
 
-# Ranges this near to each other are one request: their bytes take less time
-# than a request.
+# Ranges that are nearer to each other than this are fetched in one request:
+# the bytes between them take less time than another request.
 NEAR = 64 << 10
-# Bytes of a request at most, where ranges are merged or large.
+# The largest number of bytes of a request.
 LARGEST_REQUEST = 4 << 20
 
-# Of the budget of memory, freed at once: to look for what may go takes time.
+# One part of so many of the budget of memory is freed at once, since finding
+# pages to evict takes time.
 SHARE = 32
 _RESERVE = getattr(mmap, 'MAP_NORESERVE', 0)
 
@@ -50,7 +52,7 @@ def page_size(size: int) -> int:
 
 @dataclass(eq=False)
 class Run:
-    """Pages from `first` to before `last`."""
+    """Consecutive pages, from `first` to ``last - 1``."""
 
     first: int
     last: int
@@ -64,8 +66,10 @@ by_first = operator.attrgetter('first')
 
 def overlapping(runs: Sequence[AnyRun], first: int, last: int,
                 ) -> list[AnyRun]:
-    """Return those of some sorted, separate runs that overlap a range of
-    pages."""
+    """Return the runs that overlap a range of pages.
+
+    `runs`: runs that do not overlap each other, sorted.
+    """
     place = max(0, bisect.bisect(runs, first, key=by_first) - 1)
     found = []
     for run in itertools.islice(runs, place, None):
@@ -87,10 +91,13 @@ class Record(Run):
 class Fetch(Run):
     """A run of pages that is being fetched.
 
-    `is_urgent`: whether somebody waits for it.
-    `record`: what the index of the cache on disk says of just these pages,
-        which are `CLAIMED`; None if they are on the server alone.
-    `then`: called when it is here; not if it failed.
+    `order`: number of the fetch; of equally urgent fetches, the one with the
+        smallest number is run first.
+    `is_urgent`: whether a reader waits for it.
+    `record`: the record of exactly these pages in the index of the cache on
+        disk, if they are `CLAIMED`; None if they are only on the server.
+    `then`: functions that are called when the pages are fetched; not if the
+        fetch failed.
     """
 
     order: int
@@ -107,12 +114,12 @@ class Fetch(Run):
 
 
 class PageTable:
-    """The states of a file's pages, and the fetches that are under way.
+    """The states of a file's pages, and the present fetches.
 
-    The caller sees to it that one thread at a time uses it.
+    The caller must ensure that one thread at a time uses it.
 
-    `states`: a byte for each page; searched much faster than an array.
-    `fetches`: in the order of their pages.
+    `states`: a byte for each page, which is searched faster than an array.
+    `fetches`: the fetches that have not ended, in the order of their pages.
     """
 
     def __init__(self, size: int) -> None:
@@ -123,8 +130,12 @@ class PageTable:
 
     def pages_of(self, starts: Ends, stops: Ends) -> tuple[
             list[int], list[int]]:
-        """Return the pages that ranges lie in, as runs in ascending order
-        that are `NEAR` bytes apart or more."""
+        """Return the first pages, and the pages after the last, of the runs of
+        pages that byte ranges need.
+
+        The runs are sorted. Runs that are less than `NEAR` bytes apart are
+        merged.
+        """
         if not len(starts):
             return [], []
         order = numpy.argsort(starts, kind='stable')
@@ -136,7 +147,7 @@ class PageTable:
                 last[numpy.append(breaks, -1)].tolist())
 
     def runs(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
-        """Yield begin, end and state of runs of pages of one state."""
+        """Yield the begin, end and state of each run of pages of one state."""
         states = numpy.frombuffer(self.states[first:last], numpy.uint8)
         borders = numpy.flatnonzero(numpy.diff(states)) + 1
         begins = [0, *borders.tolist(), len(states)]
@@ -150,7 +161,8 @@ class PageTable:
             run.last - run.first)
 
     def is_here(self, first: int, last: int) -> bool:
-        """Return whether all pages of a run can be read."""
+        """Return whether all pages of a run are cached, on disk or in
+        memory."""
         return self.is_on_disk(first, last) or last - first == (
             self.states.count(ON_DISK, first, last)
             + self.states.count(IN_MEMORY, first, last))
@@ -160,39 +172,43 @@ class PageTable:
         return self.states.count(ON_DISK, first, last) == last - first
 
     def is_in_memory(self, first: int, last: int) -> bool:
-        """Tell whether all pages of a run are in memory only."""
+        """Return whether all pages of a run are in memory only."""
         return self.states.count(IN_MEMORY, first, last) == last - first
 
     def is_claimed(self, first: int, last: int) -> bool:
-        """Tell whether the checksum of a page of a run was not compared."""
+        """Return whether a run has a page whose checksum was not compared."""
         return self.states.find(CLAIMED, first, last) >= 0
 
     def missing(self, first: int, last: int) -> int:
-        """Return the number of pages of a run that are neither here nor
+        """Return the number of pages of a run that are neither cached nor
         requested."""
         return (self.states.count(ABSENT, first, last)
                 + self.states.count(CLAIMED, first, last))
 
     def begin(self, fetch: Fetch) -> None:
-        """Add a fetch of pages that are under no other."""
+        """Add a fetch of pages that no other fetch has."""
         bisect.insort(self.fetches, fetch, key=by_first)
         self.set(fetch, PENDING)
 
     def end(self, fetch: Fetch, state: int) -> None:
-        """Remove a fetch, whose pages are in some state now."""
+        """Remove a fetch, and set the state of its pages."""
         self.fetches.remove(fetch)
         self.set(fetch, state)
 
     def abandon(self) -> None:
-        """Forget all fetches: those who made them are gone."""
+        """Drop all fetches, in a forked child without the parent's threads."""
         self.fetches = []
         self.states = self.states.replace(
             bytes([PENDING]), bytes([ABSENT]))
 
 
 def map_file(descriptor: int | None, size: int) -> mmap.mmap:
-    """Return a map of a sparse file, or of memory alone, that can be written
-    to without changing the file."""
+    """Return a private map of a sparse file, or of memory alone.
+
+    Writing to the map does not change the file.
+
+    `descriptor`: descriptor of the file; None for memory alone.
+    """
     flags = mmap.MAP_PRIVATE | _RESERVE
     if descriptor is None:
         flags |= mmap.MAP_ANONYMOUS
@@ -206,9 +222,10 @@ def map_file(descriptor: int | None, size: int) -> mmap.mmap:
 
 @dataclass(eq=False)
 class Extent(Run):
-    """Pages that came together, and leave together.
+    """Pages that were fetched together, and are evicted together.
 
-    `used`: number of the last read of it; 0 for none.
+    `arrived`: time of the fetch, as a number that grows.
+    `used`: time of the last use; 0 if they were not used yet.
     """
 
     arrived: int
@@ -217,7 +234,7 @@ class Extent(Run):
 
 @dataclass
 class Hold:
-    """Runs of pages that are being read, which are not evicted."""
+    """Runs of pages that are being read, and must not be evicted."""
 
     firsts: list[int]
     lasts: list[int]
@@ -227,8 +244,9 @@ class Hold:
 class Resident:
     """The pages in memory, within a budget.
 
-    The least recently used ones are evicted first. Prefetched ones that were
-    not used yet are evicted last, the latest first: it is needed last.
+    The least recently used pages are evicted first. Prefetched pages that were
+    not used yet are evicted last; of these, the last one that was fetched goes
+    first, since it will be needed last.
     """
 
     memory: mmap.mmap
@@ -260,7 +278,7 @@ class Resident:
             yield from overlapping(self._extents, first, last)
 
     def evict(self) -> list[Extent]:
-        """Remove the extents beyond the budget; return them."""
+        """Evict pages that exceed the budget; return their extents."""
         excess = self.used_bytes - self.budget
         if excess <= 0:
             return []
@@ -283,7 +301,8 @@ class Resident:
         return evicted
 
     def _discard(self, extent: Extent) -> int:
-        # Before it is gone: who reads without a hold looks at it afterwards.
+        # Before the pages are gone: a reader without a hold checks this number
+        # after it has copied them.
         self.num_evictions += 1
         start = extent.first * self.page
         length = min(extent.last * self.page, len(self.memory)) - start

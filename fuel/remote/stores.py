@@ -1,5 +1,5 @@
-"""Stores of remote bytes: web servers, S3 and any other file system of fsspec,
-and the choice of one for a URL."""
+"""Stores of remote files on web servers, in S3 and in other file systems of
+fsspec."""
 from __future__ import annotations
 
 import asyncio
@@ -15,8 +15,8 @@ from fuel.exceptions import DamagedFileError
 from fuel.remote.urls import StorageOptions, protocol_of, shown
 from fuel.utils.extras import how_to_install
 
-# Seconds after which a server is given up to which there never was a
-# connection: its address is wrong, or nobody runs it.
+# Seconds after which a server is given up if there never was a connection:
+# its address is wrong, or it does not run.
 CONNECT_TIMEOUT = 10.
 _RANGE = re.compile(r'bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})')
 _WHOLE = re.compile(r'bytes \*/([0-9]{1,19})')
@@ -29,36 +29,38 @@ _NOT_CONNECTED = frozenset((
 
 # Seconds without a byte after which a connection is given up.
 IDLE = 20.
-# Bytes of a body that must come before the time of a read is over.
+# Bytes of a body that are read at once; each read has a time limit.
 PIECE = 1 << 18
 
-# Names that file systems have for the state of a file. One of the first is
-# enough, and all of the others are taken, since a time is that of several
-# states if they follow each other fast.
+# Names that file systems have for the state of a file. One of the versions is
+# enough. Without a version, all of the times are used together, since states
+# that follow each other fast may have the same time.
 _VERSIONS = ('ETag', 'etag', 'version_id', 'generation', 'content_md5',
              'md5Hash', 'crc32c', 'checksum', 'sha256')
 _TIMES = ('LastModified', 'last_modified', 'updated', 'mtime', 'modified',
           'created', 'ino')
 
-# Bytes of an answer that are read before they are taken; with 64 KB, those of
-# a megabyte took a tenth more time of the processor.
+# Size of the buffer of an answer; with 64 KB, an answer of a megabyte took a
+# tenth more time of the processor.
 BUFFER = 1 << 20
 REDIRECTS = (301, 302, 303, 307, 308)
 MOST_REDIRECTS = 5
-# Of validators, those that a request may name; others, such as with control
-# characters, would not be sent.
+# Validators that a request may have. Others, such as validators with control
+# characters, cannot be sent.
 _ETAG = re.compile('"[!#-~]*"')
-# Options that say how to connect, to whatever server.
+# Options for the connection, which are used for other servers too.
 CONNECTION_OPTIONS = ('proxy', 'proxy_auth', 'ssl')
 
 
 class Answer(NamedTuple):
-    """Bytes of a remote file, and the server's facts about the whole.
+    """Bytes of a remote file, and size and state of the whole file.
 
-    `data`: empty if the file is, or the range lies behind its end.
-    `size`: bytes of the whole file.
-    `validator`: differs between states of the file: an ETag, or else the time
-        of the last change. Empty if the server gives neither.
+    `data`: the bytes; empty if the file is empty, or if the range is after its
+        end.
+    `size`: number of bytes of the whole file.
+    `validator`: text that identifies the state of the file: an ETag, or the
+        time of the last change if there is none. Empty if the server sends
+        neither.
     """
 
     data: bytes
@@ -67,14 +69,14 @@ class Answer(NamedTuple):
 
 
 class ChangedError(DamagedFileError):
-    """The server has the file in another state than the one asked for."""
+    """Error that the file on the server is not in the requested state."""
 
 
 class TransientError(OSError):
-    """A request failed and may work when it is repeated.
+    """Error of a request that may succeed when it is repeated.
 
-    `wait`: seconds that the server asks to wait.
-    `is_connected`: whether there may have been a connection.
+    `wait`: seconds that the server asks to wait; None if it does not say.
+    `is_connected`: whether there may have been a connection to the server.
     """
 
     def __init__(self, text: str, wait: float | None = None,
@@ -91,20 +93,21 @@ def may_be_connected(error: BaseException) -> bool:
 
 
 class ByteStore(Protocol):
-    """One remote file, whose byte ranges can be fetched.
+    """Interface of the store of one remote file, which fetches byte ranges.
 
-    Methods are called on the event loop of fsspec.
+    Its methods are called on the store's event loop.
     """
 
     async def fetch(self, start: int, stop: int, validator: str) -> Answer:
         """Return the bytes of a range.
 
-        `start`, `stop`: not empty; it may end behind the end of the file.
-        `validator`: of the state that is wanted; empty for any.
+        `start`, `stop`: the range, which is not empty; it may end after the
+            end of the file.
+        `validator`: validator of the requested state; empty for any state.
 
-        Raises: TransientError if it is worth asking again, ChangedError if
-            the file is in another state, or another OSError. A store need not
-            find out the state: what it returns is compared as well.
+        Raises: TransientError if a repetition may succeed, ChangedError if the
+            file is in another state, or another OSError. A store need not
+            check the state, since the caller compares the answer's state.
         """
         ...
 
@@ -115,7 +118,7 @@ class ByteStore(Protocol):
 
 def error_of_status(status: int, reason: str, wait: float | None = None,
                     ) -> OSError:
-    """Return the error that a status of HTTP stands for."""
+    """Return the error for a status code of HTTP."""
     text = f'the server answers {status} ({reason or "no reason given"})'
     if status in (408, 425, 429) or status >= 500:
         return TransientError(text, wait)
@@ -129,16 +132,16 @@ def error_of_status(status: int, reason: str, wait: float | None = None,
 
 
 def parse_range(header: str, start: int, stop: int) -> tuple[int, int]:
-    """Return the bytes of the body, and those of the whole file.
+    """Return the number of bytes of the body, and of the whole file.
 
-    That is before a byte of the body is read, so that no answer, however
-    large, takes more memory than the range that is wanted.
+    They are checked before the body is read, so that an answer never takes
+    more memory than the requested range.
 
-    `header`: ``Content-Range``.
-    `start`, `stop`: the range that was asked for; it may end behind the file.
+    `header`: the header ``Content-Range``.
+    `start`, `stop`: the requested range; it may end after the end of the file.
 
-    Raises: TransientError if another range was sent, OSError if the header
-        does not say which.
+    Raises: TransientError if the server sends another range, OSError if the
+        header does not name the range.
     """
     found = _RANGE.fullmatch(header.strip())
     if found is None:
@@ -153,16 +156,17 @@ def parse_range(header: str, start: int, stop: int) -> tuple[int, int]:
 
 
 def size_of_whole(header: str) -> int | None:
-    """Return the bytes of a file without the range; None if not said."""
+    """Return the size of a file from a header ``Content-Range`` without a
+    range; None if the header does not have it."""
     found = _WHOLE.fullmatch(header.strip())
     return None if found is None else int(found[1])
 
 
 def validator_of(headers: Mapping[str, str]) -> str:
-    """Return a text that identifies a state of a file.
+    """Return a text that identifies the state of a file.
 
-    A weak ETag is joined with the time of the last change: servers give it
-    to contents that are equal for a reader of pages, not of bytes.
+    A weak ETag is joined with the time of the last change, since contents with
+    the same weak ETag may differ in bytes.
     """
     etag = headers.get('ETag', '').strip()
     changed = headers.get('Last-Modified', '').strip()
@@ -172,7 +176,8 @@ def validator_of(headers: Mapping[str, str]) -> str:
 
 
 def seconds_to_wait(value: str | None) -> float | None:
-    """Return the seconds in a header ``Retry-After``, a number or a date."""
+    """Return the seconds to wait from a header ``Retry-After``; None if it has
+    neither a number nor a date."""
     if not value:
         return None
     if value.strip().isdecimal():
@@ -192,7 +197,7 @@ def _origin_of(url: str) -> tuple[str, str | None, int | None]:
 def _redirected(place: str, location: str) -> tuple[str, bool]:
     """Return the URL of a redirection, and whether it names another server.
 
-    Raises: OSError if it is nothing that may be followed.
+    Raises: OSError if the redirection must not be followed.
     """
     try:
         there = urljoin(place, location)
@@ -207,7 +212,7 @@ def _redirected(place: str, location: str) -> tuple[str, bool]:
 
 
 class HTTPStore:
-    """A file on a web server, read through fsspec's session."""
+    """Store of a file on a web server, read through fsspec's session."""
 
     def __init__(self, filesystem: Any, url: str, idle: float) -> None:
         self._filesystem = filesystem
@@ -239,8 +244,11 @@ class HTTPStore:
 
     @contextlib.asynccontextmanager
     async def _get(self, headers: dict[str, str]) -> AsyncIterator[Any]:
-        """Make a request; the user's options are sent to the server of the URL
-        only, and not to where it redirects."""
+        """Make a request, and follow redirections.
+
+        The user's options are sent only to the server of the URL, not to a
+        server to which it redirects.
+        """
         import aiohttp
         filesystem, place = self._filesystem, self._url
         for _ in range(MOST_REDIRECTS + 1):
@@ -316,9 +324,9 @@ class HTTPStore:
 
 
 class S3Store:
-    """An object, read through the client of s3fs.
+    """Store of an object in S3, read through the client of s3fs.
 
-    The requests name the ETag that they want, which fsspec's do not.
+    Its requests name the ETag of the requested state, unlike fsspec's.
     """
 
     def __init__(self, filesystem: Any, url: str, idle: float) -> None:
@@ -391,20 +399,21 @@ class S3Store:
 
 
 class FilesystemStore:
-    """A file of any file system.
+    """Store of a file in any file system of fsspec.
 
-    Fsspec does not return the state of a file with its bytes: a request for it
-    follows each read, whose bytes belong to the state if it is the same before
-    and after. Reads that end meanwhile share a request.
+    Fsspec does not return the state of a file with its bytes. So each read is
+    followed by a request for the state. The bytes belong to the state if it is
+    the same before and after the read. Reads that end while another request is
+    running share the next request.
     """
 
     def __init__(self, filesystem: Any, url: str, idle: float) -> None:
         self._filesystem = filesystem
         self._path = filesystem._strip_protocol(url)
         self._idle = idle
-        # Of the file, when it was asked for last.
+        # Size and state of the file, when they were requested last.
         self._known: tuple[int, str] | None = None
-        # The question that nobody has begun to ask yet.
+        # The request for the state that has not begun yet.
         self._next: asyncio.Task[tuple[int, str]] | None = None
         self._asking = asyncio.Lock()
 
@@ -438,7 +447,7 @@ class FilesystemStore:
             data = b'' if start >= stop else await self._call(
                 'cat_file', self._path, start=start, end=stop)
         except BaseException:
-            # It may be shorter by now, which is to be found out.
+            # The file may be shorter now: its size must be requested again.
             self._known = None
             raise
         self._known = await self._state()
@@ -450,17 +459,18 @@ class FilesystemStore:
         """See :class:`ByteStore`."""
 
     async def _state(self) -> tuple[int, str]:
-        """Return size and state of the file, asked for from now on."""
+        """Return the size and state of the file, by a request that begins
+        after this call."""
         if self._next is None:
             self._next = asyncio.ensure_future(self._ask())
-            # Whoever waits may give up, and nobody hear of an error.
+            # If every reader has given up, an error must not be reported.
             self._next.add_done_callback(
                 lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._next)
 
     async def _ask(self) -> tuple[int, str]:
         async with self._asking:
-            # Reads that end from now on need another question.
+            # Reads that end from now on need another request.
             self._next = None
             self._filesystem.invalidate_cache()
             async with asyncio.timeout(self._idle):
@@ -481,7 +491,8 @@ class FilesystemStore:
 
 
 def _meaning(error: Exception) -> OSError:
-    """Return the error of a file system as a reader's error."""
+    """Return the OSError for an error of a file system: by the status code
+    that it has, or a TransientError."""
     for name in ('status', 'status_code', 'code'):
         status = getattr(error, name, None)
         if isinstance(status, int) and 400 <= status < 600:
@@ -492,8 +503,10 @@ def _meaning(error: Exception) -> OSError:
 
 def filesystem_of(url: str, options: StorageOptions,
                   loop: asyncio.AbstractEventLoop | None = None) -> Any:
-    """Return the file system of fsspec that a URL belongs to, running on a
-    loop of the caller's or on that of fsspec."""
+    """Return the file system of fsspec for a URL.
+
+    `loop`: the event loop on which it runs. Defaults to that of fsspec.
+    """
     try:
         import fsspec
     except ImportError as error:
@@ -520,8 +533,11 @@ def filesystem_of(url: str, options: StorageOptions,
 
 
 def _without_retries(options: StorageOptions) -> StorageOptions:
-    """Return options of S3 that disable its client's retries, since Fuel
-    retries itself, and its retries hide a missing connection."""
+    """Return options of S3 that disable the retries of its client.
+
+    Fuel itself repeats requests. The client's retries would hide a missing
+    connection.
+    """
     given = options or {}
     return {**given, 'config_kwargs': {
         'retries': {'total_max_attempts': 1},
@@ -530,7 +546,7 @@ def _without_retries(options: StorageOptions) -> StorageOptions:
 
 def open_store(url: str, options: StorageOptions,
                loop: asyncio.AbstractEventLoop | None = None) -> ByteStore:
-    """Return the store of a remote file; nothing is asked of it yet."""
+    """Return the store of a remote file, without a request to the server."""
     protocol = protocol_of(url)
     if protocol in ('s3', 's3a'):
         options = _without_retries(options)

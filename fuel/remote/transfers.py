@@ -1,5 +1,8 @@
-"""The transfer of bytes: requests, which are repeated until they work or their
-time is over, and the pages that they bring, or the cache on disk."""
+"""Transfer the pages of a remote file: from the server, or from the cache on
+disk.
+
+Requests are repeated until they succeed or their time is over.
+"""
 from __future__ import annotations
 
 import asyncio
@@ -30,18 +33,18 @@ Result = TypeVar('Result')
 
 logger = logging.getLogger(__name__)
 
-# Bytes of all requests under way, unless one is larger.
+# The largest number of bytes of all running requests, unless a single request
+# is larger.
 IN_FLIGHT = 32 << 20
-# From this size on, bytes are written by another thread than the one that
-# receives.
+# From this size on, another thread than the receiving one writes the bytes.
 OWN_THREAD = 64 << 10
 
-# Seconds before a request is repeated, at first and at most.
+# Seconds before a request is repeated: the first time, and the longest wait.
 FIRST_WAIT = .1
 LONGEST_WAIT = 10.
-# Seconds after which it is said that the first request of a file waits.
+# Seconds after which a warning says that a file is not opened yet.
 SILENT_WAIT = 2.
-# Bytes of a file at most; what is larger does not fit the address space.
+# The largest size of a file; larger files do not fit into the address space.
 LARGEST_FILE = 1 << 46
 
 # Servers to which this process had a connection.
@@ -49,7 +52,7 @@ _reached: set[str] = set()
 
 
 def changed_error(name: str, before: str, now: str) -> DamagedFileError:
-    """Return the error that a file has changed."""
+    """Return the error that a file has changed, with both states."""
     return DamagedFileError(
         f'{name} was changed while it was in use ({before} when it was '
         f'opened, {now} now), so old and new rows would be mixed: open the '
@@ -63,11 +66,12 @@ def pause(seconds: float) -> Awaitable[None]:
 
 
 class RetryingStore:
-    """Repeats requests to a store after transient errors.
+    """Store that repeats requests to another store after transient errors.
 
-    `name`: of the file, for errors.
-    `server`: the one that has the file.
-    `timeout`: seconds after which a request fails.
+    `open_store`: returns the other store.
+    `name`: name of the file, for errors.
+    `server`: the server that has the file.
+    `timeout`: seconds after which a request fails, including repetitions.
     """
 
     def __init__(self, open_store: Callable[[], ByteStore], name: str,
@@ -82,7 +86,12 @@ class RetryingStore:
 
     async def fetch(self, start: int, stop: int, expected: Answer | None,
                     ) -> Answer:
-        """Return a range of the file in the state that is expected."""
+        """Return a range of the file.
+
+        DamagedFileError is raised if the file is not in the expected state.
+
+        `expected`: an answer in this state; None for any state.
+        """
         begin = time.monotonic()
         deadline, is_said = begin + self.timeout, expected is not None
         for attempt in range(1, 1 << 30):
@@ -162,8 +171,8 @@ class RetryingStore:
         return answer
 
     def _check_length(self, answer: Answer, start: int, stop: int) -> None:
-        """Refuse an answer without the requested bytes: it would leave a hole,
-        or overwrite the neighbouring ones."""
+        """Raise an error if an answer does not have exactly the requested
+        bytes: it would leave a hole, or overwrite other bytes."""
         if not 0 <= answer.size <= LARGEST_FILE:
             raise OSError(f'{self._name}: the server says that it has '
                           f'{answer.size} bytes, which no file has')
@@ -188,7 +197,7 @@ def _state(answer: Answer | None) -> str:
 
 @dataclass
 class TransferCounts:
-    """Number of requests that the server answered, and of bytes."""
+    """Number of requests that the server answered, and of their bytes."""
 
     requests: int = 0
     nbytes: int = 0
@@ -201,11 +210,11 @@ class TransferCounts:
 
 
 class Transfers:
-    """Fetches pages, several at a time, the urgent ones first.
+    """Fetches pages of a file, several runs at a time, urgent ones first.
 
-    `entry`: in the cache on disk.
+    `entry`: the file's entry in the cache on disk, None if there is none.
     `opened`: the server's answer when the file was opened.
-    `most`: requests at a time.
+    `most`: the largest number of requests at a time.
     """
 
     def __init__(self, table: PageTable, resident: Resident,
@@ -215,20 +224,20 @@ class Transfers:
         self.resident = resident
         self.entry = entry
         self.counts = TransferCounts()
-        # Bytes that others have fetched, to be kept.
+        # Bytes that readers within HDF5 have fetched, to be cached.
         self.fetched: deque[tuple[int, bytes]] = deque()
         self.failure: BaseException | None = None
         self._opened = opened
         self._most = most
         self._order = itertools.count()
-        # Of the index of the cache on disk: apart from each other, sorted.
+        # Records of the index of the cache on disk, sorted, without overlaps.
         self._claims: list[Record] = []
         self.start_in_child(origin)
         with self.lock:
             self._read_index()
 
     def start_in_child(self, origin: RetryingStore) -> None:
-        """Begin anew, without the threads of the parent."""
+        """Reset the state in a forked child, without the parent's threads."""
         self.lock = threading.RLock()
         self._origin = origin
         self._queue: list[Fetch] = []
@@ -267,7 +276,7 @@ class Transfers:
         return fetches
 
     def _split(self, begin: int, end: int, is_urgent: bool) -> None:
-        """Begin requests of about equal size."""
+        """Begin requests of about equal size for a run of pages."""
         nbytes = (end - begin) * self.table.page
         parts = -(-nbytes // LARGEST_REQUEST)
         for part in range(parts):
@@ -289,8 +298,8 @@ class Transfers:
         for record in self.entry.read_index():
             if not any(self.table.states[record.first:record.last]):
                 if not added:
-                    # The pages of others may have been damaged, and are
-                    # named anew.
+                    # Pages of older records may have been damaged, and have
+                    # new records now.
                     self._claims = [
                         claim for claim in self._claims
                         if self.table.is_claimed(claim.first, claim.last)]
@@ -300,11 +309,11 @@ class Transfers:
             self._claims = sorted(self._claims + added, key=by_first)
 
     def settle(self, first: int, last: int) -> None:
-        """Compare the checksums of pages that the index of the cache on disk
-        names, so that they can be read; the others are absent from now on.
+        """Compare the checksums of the `CLAIMED` pages of a run.
 
-        Nothing is done while another thread uses the table: it may wait for
-        h5py's lock, which whoever calls this holds.
+        Intact pages can be read afterwards. Damaged pages are absent from now
+        on. Nothing is done while another thread uses the table: this thread
+        may wait for h5py's lock, which the caller holds.
         """
         if not self.lock.acquire(blocking=False):
             return
@@ -316,7 +325,8 @@ class Transfers:
             self.lock.release()
 
     def _state_of(self, record: Record) -> int:
-        """Return whether a run of pages is on disk, as the index says."""
+        """Return the state of a run of pages after comparing its checksum:
+        `ON_DISK` if it is intact, otherwise `ABSENT`."""
         assert self.entry is not None
         if self.entry.is_sound(record):
             return ON_DISK
@@ -364,14 +374,15 @@ class Transfers:
                 task()
 
     def _end(self, fetch: Fetch, state: int, data: bytes) -> None:
-        """Count pages as here; write what is kept in memory."""
+        """End a fetch: set the state of its pages, and write them into memory
+        if they are not on disk."""
         if state == IN_MEMORY:
             self.resident.write(fetch.first, fetch.last, data)
         self.table.end(fetch, state)
 
     async def _transfer(self, fetch: Fetch) -> tuple[int, bytes]:
-        """Fetch pages; return their new state, and the data that are not on
-        disk."""
+        """Fetch pages; return their new state, and the data if these are not
+        on disk."""
         table = self.table
         start = fetch.first * table.page
         stop = min(fetch.last * table.page, table.size)
@@ -385,7 +396,8 @@ class Transfers:
         return await asyncio.to_thread(self._keep, fetch, answer.data)
 
     def take(self, start: int, data: bytes) -> None:
-        """Keep bytes that came without a fetch of this object."""
+        """Cache the whole pages in bytes that were received without a fetch of
+        this object."""
         self.counts.add(data)
         page = self.table.page
         first, last = -(-start // page), (start + len(data)) // page
@@ -399,20 +411,25 @@ class Transfers:
                     fetch, data[first * page - start:last * page - start]))
 
     def _keep(self, fetch: Fetch, data: bytes) -> tuple[int, bytes]:
-        """Write pages to the cache on disk, if there is room."""
+        """Write pages to the cache on disk, if there is space.
+
+        Returns: the new state of the pages, and the data if these are not on
+            disk.
+        """
         if self.entry is not None and self.entry.keep(
                 fetch.first, fetch.last, data):
             return ON_DISK, b''
         return IN_MEMORY, data
 
     def evict(self) -> None:
-        """Free the memory beyond the budget."""
+        """Evict the pages in memory that exceed the budget."""
         with self.lock:
             for extent in self.resident.evict():
                 self.table.set(extent, ABSENT)
 
     def missing_bytes(self, firsts: list[int], lasts: list[int]) -> int:
-        """Return the bytes of pages that are not here and not under way."""
+        """Return the number of bytes of pages that are neither cached nor
+        requested."""
         return self.table.page * sum([
             self.table.missing(first, last)
             for first, last in zip(firsts, lasts, strict=True)])

@@ -1,4 +1,4 @@
-"""URLs of remote files, and what of them and their options is secret."""
+"""URLs of remote files, and the credentials in URLs and options."""
 from __future__ import annotations
 
 import os
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-#: Arguments of the fsspec file system that a URL belongs to.
+#: Arguments of the fsspec file system for a URL.
 StorageOptions: TypeAlias = Mapping[str, Any]
 
 # A single letter is a drive of Windows. Chains of fsspec: simplecache::s3://
@@ -23,7 +23,7 @@ _PUBLIC_OPTIONS = frozenset({
 _PUBLIC_QUERY = frozenset({
     'alt', 'dl', 'download', 'export', 'format', 'id', 'path', 'raw', 'ref',
     'rev', 'version', 'versionid'})
-# Shorter ones are in too many words to be replaced there.
+# Shorter texts are not hidden: they are parts of too many other words.
 _SHORTEST_SECRET = 4
 
 
@@ -40,15 +40,15 @@ def is_url(path: object) -> bool:
 
 
 def protocol_of(url: str) -> str:
-    """Return the scheme of a URL, the first one of a chain."""
+    """Return the scheme of a URL; for a chain of URLs, the first one."""
     return url.partition('://')[0].partition('::')[0].lower()
 
 
 def file_name(path: str) -> str:
-    """Return the name of a file; of a URL, the last part of its path."""
+    """Return the name of a file; for a URL, the last part of its path."""
     if not is_url(path):
         return os.path.basename(path)
-    # Imported where a URL comes: most data sets are local files.
+    # Imported only for a URL, since most data sets are local files.
     from urllib.parse import unquote, urlsplit
     # A bucket without a key is not a file.
     parts = urlsplit(path.rpartition('::')[2])
@@ -56,7 +56,7 @@ def file_name(path: str) -> str:
 
 
 def shown(url: str) -> str:
-    """Return a URL without possible credentials.
+    """Return a URL in which possible credentials are replaced by asterisks.
 
     Examples
     --------
@@ -106,9 +106,11 @@ def public_options(options: StorageOptions) -> dict[str, Any]:
 
 
 def is_spawning() -> bool:
-    """Return whether a child process of this one is being started, which may
-    be given secrets, as a child made by a fork has them."""
-    # Not imported here: it is heavy, and no child is started without it.
+    """Return whether this process is starting a child process.
+
+    The child may get credentials, as a forked child has them.
+    """
+    # Not imported here: it is heavy, and starting a child imports it.
     context = sys.modules.get('multiprocessing.context')
     return context is not None and context.get_spawning_popen() is not None
 
@@ -123,7 +125,7 @@ class Secrets:
             key=len, reverse=True)
 
     def hide(self, text: object) -> str:
-        """Return a text in which no secret appears."""
+        """Return a text in which the credentials are replaced."""
         hidden = str(text)
         for word in self._words:
             hidden = hidden.replace(word, HIDDEN)
