@@ -20,7 +20,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # They need the kernels, and with them HDF5, which commands do not.
+    # They import the kernels, and thereby HDF5, which commands do not need.
     if name == 'Subset':
         from fuel.utils.subset import Subset
         return Subset
@@ -31,5 +31,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    # With what is loaded on demand.
+    # With the names that are loaded on demand.
     return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""The arguments that a class takes, its bases' included."""
+"""The arguments that a class takes, including those of its bases."""
 from __future__ import annotations
 
 import reprlib
@@ -20,12 +20,14 @@ _ATTRIBUTES = {'examples': 'indices'}
 
 
 class _Saved(NamedTuple):
-    """The arguments of a class that a state must fit.
+    """The arguments of a class that a saved state must fit.
 
-    `names`: one a line.
-    `attributes`: those that hold them, without and with an underscore, and
-        what the class has for objects that hold none, such as old pickles.
-    `hook`: the class's own, which says otherwise.
+    `names`: names of the arguments, one per line.
+    `attributes`: for each argument, the name of the attribute that holds it,
+        this name with an underscore, and the default for objects that lack
+        both, such as old pickles.
+    `hook`: the class's own `kept_arguments`, which replaces these; None if
+        the class does not override it.
     """
 
     names: str
@@ -34,21 +36,25 @@ class _Saved(NamedTuple):
 
 
 class PlainArgument:
-    """Base of arguments whose content, and not only class, must match a saved
-    state."""
+    """Base of arguments whose content a saved state describes.
+
+    For most other objects, a state has only the class.
+    """
 
     def plain(self) -> Mapping[str, object]:
-        """Return the facts that decide the values made with it."""
+        """Return the content that decides the values, as plain data."""
         raise NotImplementedError
 
 
 def kept_values(owner: object, by_name: bool = False) -> list[Any]:
-    """Return the names of the arguments that a saved state must fit, one a
-    line, and their values.
+    """Return the arguments of an object that a saved state must fit.
 
-    `by_name`: as the object keeps them, whatever its class says.
+    `by_name`: whether to read the attributes with the names of the arguments,
+        even if the class overrides `kept_arguments`.
+    Returns: a list of one text with the names of the arguments, one per line,
+        and of their values.
     """
-    # Asked of each stage at each state.
+    # Called for each stage and each state, so it must be fast.
     names, attributes, hook = _saved_arguments(type(owner))
     if hook is not None and not by_name:
         kept = hook(owner)
@@ -80,21 +86,23 @@ def _saved_arguments(cls: type) -> _Saved:
 
 
 class NamedArguments:
-    """Base of classes that name an unknown keyword, and the nearest known.
+    """Base of classes whose error for an unknown keyword names this keyword
+    and the most similar known one.
 
-    Where the name of a required argument is misspelt, Python itself says only
-    that the argument is missing. A constructor of a user's own is left alone:
-    it may take any keyword.
+    If the name of a required argument is misspelt, Python itself says only
+    that the argument is missing. A user's own constructor is not checked: it
+    may take any keyword.
 
     Attributes
     ----------
     instead_of : dict
-        Class attribute: what to write instead of a keyword that other classes
-        take, with ``{}`` for the name of the class.
+        Class attribute: for each keyword that only other classes take, a text
+        that says what to write instead; ``{}`` in it becomes the name of the
+        class.
     unsaved_arguments : tuple of str
-        Class attribute: arguments that a saved state need not fit, beside
-        those that the bases name. They decide neither the values nor their
-        order: where data lie, how fast they come.
+        Class attribute: arguments that a saved state need not fit, in addition
+        to those that the bases name. They do not change the values or their
+        order; examples are the place of the data and the speed of reading.
     must_override : tuple of str
         Class attribute: names of methods. A class that overrides none of
         them is abstract and cannot be constructed.
@@ -107,7 +115,8 @@ class NamedArguments:
     __signature__ = ClassSignature()
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
-        """Return a new object, if its class takes the keywords."""
+        """Return a new object; raise TypeError if the class does not take the
+        keywords."""
         if _is_abstract(cls):
             raise _abstract(cls)
         if kwargs and has_own_constructor(cls):
@@ -119,7 +128,7 @@ class NamedArguments:
                 truth(f'{name} of {cls.__name__}', kwargs[name])
         new = super().__new__
         if new is not object.__new__:
-            # Of another base of a user's class, such as a tuple.
+            # From another base of a user's class, such as tuple.
             return new(cls, *args, **kwargs)
         if (args or kwargs) and cls.__init__ is object.__init__:
             # Python leaves this to the class that has `__new__`.
@@ -129,14 +138,14 @@ class NamedArguments:
     def kept_arguments(self) -> Mapping[str, object]:
         """Return the arguments that a saved state must fit, by name.
 
-        A hook for classes that keep an argument under another name, or
-        depend on something that is none.
+        This is a hook for classes that keep an argument under another name,
+        or that depend on a value which is not an argument.
 
         Returns
         -------
         mapping of str to object
-            Defaults to the attributes with the names of the arguments, but
-            for those in `unsaved_arguments`. None stands for nothing.
+            Defaults to the attributes with the names of the arguments,
+            without `unsaved_arguments`. A value of None is not saved.
         """
         names, *values = kept_values(self, by_name=True)
         return dict(zip(names.splitlines(), values, strict=True))
@@ -144,14 +153,16 @@ class NamedArguments:
 
 @cached
 def _is_abstract(cls: type[NamedArguments]) -> bool:
-    """Return whether a class overrides no method that it must override."""
+    """Return whether a class overrides none of the methods in
+    `must_override`."""
     return bool(cls.must_override) and all(
         vars(base).keys().isdisjoint(cls.must_override)
         for base in _below_declaration(cls))
 
 
 def _below_declaration(cls: type[NamedArguments]) -> list[type]:
-    """Return a class and its bases down to the one that must be overridden."""
+    """Return a class and its bases, up to the base (not included) that
+    declares `must_override`."""
     return list(takewhile(lambda base: 'must_override' not in vars(base),
                           cls.__mro__))
 
@@ -188,7 +199,7 @@ def has_own_constructor(cls: type) -> bool:
 
 
 def unknown_argument(cls: type, unknown: Iterable[str]) -> TypeError:
-    """Return the error that a class was built with a keyword it lacks."""
+    """Return the error that a class does not take a keyword."""
     name = next(iter(unknown))
     remedy = getattr(cls, 'instead_of', {}).get(name)
     if remedy is not None:
@@ -202,25 +213,27 @@ def unknown_argument(cls: type, unknown: Iterable[str]) -> TypeError:
 
 
 def is_dataset(candidate: object) -> bool:
-    """Return whether an object is a data set of Fuel, and no stream."""
+    """Return whether an object is a data set of Fuel, not a stream."""
     return hasattr(type(candidate), 'takes_requests')
 
 
 def is_stream(candidate: object) -> bool:
-    """Return whether an object has epochs, as streams of any class do."""
+    """Return whether an object has epochs, as a stream of any class has."""
     return hasattr(candidate, 'get_epoch_iterator')
 
 
 def labels_in(owner: object) -> AxisLabels | None:
-    """Return the axis labels of a stream or a data set, if it has some."""
+    """Return the axis labels of a stream or data set, None if it has none."""
     labels: AxisLabels | None = checked_labels(
         owner, getattr(owner, 'axis_labels', None))
     return labels or None
 
 
 def checked_labels(owner: object, labels: Any) -> Any:
-    """Return an object's axis labels, None for a false value other than a
-    dict."""
+    """Return an object's axis labels; raise TypeError if they are a text.
+
+    False values other than a dict become None.
+    """
     if isinstance(labels, str) and labels:
         raise TypeError(
             f'axis_labels of {type(owner).__name__} must be a dict from '
@@ -240,7 +253,8 @@ def try_call(default: Value, function: Callable[..., Value],
 
 
 def one_line(subject: object) -> str:
-    """Return a class and the arguments that the object keeps, as a call."""
+    """Return a description of an object as a call of its class, with the
+    arguments that it keeps."""
     arguments = try_call(list[str](), _arguments, subject)
     return f'{type(subject).__name__}({", ".join(arguments)})'
 

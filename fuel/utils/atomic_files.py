@@ -1,8 +1,8 @@
-"""Writing a file as a whole or not at all, and what is left if that fails.
+"""Write files completely or not at all, and remove leftover temporary files.
 
 The owner of a temporary file or folder holds a lock on it, which the system
-releases when the process ends in any way. Unlocked ones are left over, and may
-be removed.
+releases when the process ends in any way. An unlocked temporary file or folder
+is left over, and may be removed.
 """
 import os
 import re
@@ -23,26 +23,26 @@ except ImportError:  # Windows: nothing is locked, and nothing removed
 def atomic_path(path: str | os.PathLike[str],
                 check: Callable[[str], object] | None = None,
                 mode: int | None = None) -> Iterator[str]:
-    """Write a file so that its name never stands for half of it.
+    """Return a context for writing a file completely or not at all.
 
     The block writes to a temporary file in the same folder. When the block
-    ends well, that file is flushed to disk, checked, and takes the place of
-    `path` in one step. If anything fails, it is removed and whatever `path`
-    held before is untouched.
+    ends without an error, this file is flushed to disk, checked, and renamed
+    to `path` in one step. If a step fails, the temporary file is removed, and
+    a file that was at `path` before is unchanged.
 
-    A process that is killed leaves its temporary file behind, named
-    ``.part-<random>-<name>``. The next to write `path` removes it: a lock,
-    which ends with its owner, keeps the files of the living. A writer in
-    the block must not ask for a lock of its own.
+    A process that is killed leaves its temporary file behind, with the name
+    ``.part-<random>-<name>``. The next writer of `path` removes it. The
+    temporary file of a running process is locked, and so is not removed. A
+    writer in the block must not lock the file itself.
 
     `path`: the path of the finished file. A symbolic link is followed.
-    `check`: called with the temporary path once it is written; an exception
-        keeps the file from its place.
-    `mode`: permissions of the finished file. By default those of the file it
-        replaces, or what the umask leaves for a new one.
-    Returns: the temporary path: an empty file, hidden, whose name ends like
-        `path` (since some writers look at the extension). The block may
-        truncate or replace it, and must close it.
+    `check`: called with the temporary path after writing; if it raises an
+        exception, the file is not renamed.
+    `mode`: permissions of the finished file. Defaults to those of the file
+        that is replaced; for a new file, the umask decides.
+    Returns: the temporary path: a hidden, empty file whose name ends like
+        `path`, since some writers check the file extension. The block may
+        truncate or replace the file, and must close it.
 
     Examples
     --------
@@ -95,11 +95,11 @@ def atomic_path(path: str | os.PathLike[str],
 
 @contextmanager
 def new_path(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Write a file whose writer insists on creating it.
+    """Return a context for writing a file that must not exist before.
 
-    As :func:`atomic_path`, but there is no file at the temporary path, which
-    has the name of the finished file and lies in a folder of its own. It is
-    an error if the block does not create it.
+    It works like :func:`atomic_path`, but there is no file at the temporary
+    path. This path has the name of the finished file, in a folder of its own.
+    FileNotFoundError is raised if the block does not create the file.
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
@@ -121,7 +121,7 @@ def _flush(path: str) -> None:
 
 
 def flush_folder(folder: str) -> None:
-    """Make a rename survive a power cut, where the system can."""
+    """Make renames in a folder survive a power cut, if the system can."""
     if os.name == 'nt':
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -132,7 +132,7 @@ def flush_folder(folder: str) -> None:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file of text in UTF-8 as a whole or not at all."""
+    """Write a text file in UTF-8, completely or not at all."""
     with atomic_path(path) as temporary, open(
             temporary, 'w', encoding='utf-8') as file:
         file.write(text)
@@ -140,9 +140,9 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 @contextmanager
 def claimed(create: Callable[[], str]) -> Iterator[str]:
-    """Make a new file or folder, and lock it while the context is entered.
+    """Make a new file or folder, and lock it until the block ends.
 
-    `create` makes it, under a name that was never used, and returns its path.
+    `create`: makes the file or folder under a new name; returns its path.
     """
     descriptor: int | None = None
     try:
@@ -160,7 +160,7 @@ def claimed(create: Callable[[], str]) -> Iterator[str]:
                 continue
             except OSError:
                 break  # a file system without locks
-            # Somebody may have taken it for left over, just before.
+            # Another process may have removed it before it was locked.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), os.stat(path)):
                     break
@@ -173,8 +173,8 @@ def claimed(create: Callable[[], str]) -> Iterator[str]:
 
 
 def remove_stale(folder: str, pattern: str) -> None:
-    """Remove files and folders of this user whose names match a pattern as
-    a whole and whose owner has ended."""
+    """Remove this user's files and folders whose names fully match a pattern
+    and whose owner has ended."""
     if fcntl is None:
         return  # type: ignore[unreachable, unused-ignore]
     with suppress(OSError):
@@ -185,14 +185,15 @@ def remove_stale(folder: str, pattern: str) -> None:
 
 
 def _remove_unclaimed(path: str) -> None:
-    """Remove one, unless it is a link, another user's or locked."""
-    # Not to wait for the other end of a pipe of that name.
+    """Remove a file or folder, unless it is a link, another user's or
+    locked."""
+    # O_NONBLOCK: do not wait for the other end of a pipe of that name.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         if os.fstat(descriptor).st_uid != os.getuid():
             return
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The name may have gone to another since it was opened.
+        # Another file may have got the name since this one was opened.
         if not os.path.samestat(os.fstat(descriptor), os.lstat(path)):
             return
         if os.path.isdir(path):
@@ -205,10 +206,12 @@ def _remove_unclaimed(path: str) -> None:
 
 @contextmanager
 def scratch_folder(prefix: str, parent: str | None = None) -> Iterator[str]:
-    """Make a folder for temporary files, and remove it at the end of the
-    block, as well as folders of the same prefix whose owner was killed.
+    """Make a folder for temporary files, and remove it when the block ends.
 
-    `parent`: the folder to make it in. Defaults to that of the system.
+    Folders with the same prefix whose owner was killed are removed too.
+
+    `parent`: the folder in which to make it. Defaults to the system's folder
+        for temporary files.
     """
     parent = parent or tempfile.gettempdir()
     # tempfile appends eight such characters to the prefix.

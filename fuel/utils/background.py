@@ -1,4 +1,4 @@
-"""Tasks that threads of the pool do when there is time, in the background."""
+"""Tasks that threads of the pool run in the background."""
 from __future__ import annotations
 
 import collections
@@ -19,10 +19,11 @@ _RELEASE_SECONDS = 1.0
 
 
 class Background:
-    """Tasks that are done when there is time, in the order given.
+    """Queue of tasks that threads of the pool run in the order given.
 
-    At most `num_threads` of the pool work for it; what is left undone when
-    it is forgotten, or when the process forks, is dropped.
+    At most ``config.num_threads`` threads run its tasks. The tasks that have
+    not begun are dropped when the queue is garbage-collected, or when the
+    process forks.
     """
 
     def __init__(self) -> None:
@@ -42,7 +43,7 @@ class Background:
         for _ in tasks:
             with self._lock:
                 if not self._workers:
-                    # To ask takes as long as a small task.
+                    # Reading this setting takes as long as a small task.
                     self._most = number_of_threads()
                 elif self._workers >= self._most:
                     return
@@ -50,7 +51,7 @@ class Background:
             try:
                 start(_Worker(weakref.ref(self)))
             except RuntimeError as error:
-                # The process has as many as it may, or is about to end.
+                # The process has the most threads it may, or is about to end.
                 with self._lock:
                     self._workers -= 1
                 logger.debug('nothing is prefetched: %s', error)
@@ -76,7 +77,7 @@ class Background:
         self._stopped = False
 
     def start_in_child(self) -> None:
-        """Start anew after a fork, without the parent's threads."""
+        """Reset the queue after a fork, without the parent's threads."""
         self._lock = threading.Lock()
         self._workers = 0
         self._stopped = False
@@ -99,9 +100,9 @@ class Background:
 
 
 def wait_for_release(held: weakref.ref[Any]) -> None:
-    """Wait until queued tasks have released an object.
+    """Wait until queued tasks have released an object, at most one second.
 
-    If others hold it too, wait until no task is left.
+    If other code holds the object too, wait until no task is left.
     """
     deadline = time.monotonic() + _RELEASE_SECONDS
     while (held() is not None and time.monotonic() < deadline
@@ -110,7 +111,7 @@ def wait_for_release(held: weakref.ref[Any]) -> None:
 
 
 class _Worker:
-    """A thread's work for a :class:`Background` that may be forgotten."""
+    """A thread's work for a :class:`Background`, which it holds weakly."""
 
     def __init__(self, background: weakref.ref[Background]) -> None:
         self._background = background

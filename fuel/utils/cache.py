@@ -1,4 +1,4 @@
-"""The import path of local copies of files."""
+"""Public import path of the functions that copy files to local disks."""
 from fuel.remote.local_copies import (
     cache_dataset, cache_file, copy_from_server_to_local)
 

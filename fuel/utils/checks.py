@@ -14,14 +14,18 @@ from fuel.utils.signatures import signature_of
 
 Value = TypeVar('Value')
 
-# As many batches, bytes or lines are more than anybody can read.
+# More batches, bytes or lines than a program can ever read.
 MOST = 2 ** 62
 # True if NumPy refuses lists of unequal lengths, False if it only warns.
 REFUSES_RAGGED = numpy.lib.NumpyVersion(numpy.__version__) >= '1.24.0'
 
 
 def positive(name: str, value: object) -> int:
-    """Return a positive integer."""
+    """Return an argument as a positive int; raise an error for any other
+    value.
+
+    `name`: name of the argument, for the error.
+    """
     number = _integer(name, value, 'a positive integer')
     if number < 1:
         raise ValueError(f'{name} must be a positive integer, got {number}')
@@ -29,9 +33,11 @@ def positive(name: str, value: object) -> int:
 
 
 def not_negative(name: str, value: object, kind: str = 'an integer') -> int:
-    """Return an integer that is not negative; errors call it a `kind`.
+    """Return an argument as an int that is not negative.
 
     See :func:`positive`.
+
+    `kind`: description of the expected value, for the error.
     """
     number = _integer(name, value, kind)
     if number < 0:
@@ -40,7 +46,8 @@ def not_negative(name: str, value: object, kind: str = 'an integer') -> int:
 
 
 def countable(name: str, number: int) -> int:
-    """Return a number of examples, if a sequence may have as many."""
+    """Return a number of examples; raise ValueError if it is larger than the
+    length of a sequence can be."""
     if number > sys.maxsize:
         raise ValueError(
             f'{name} must be at most {sys.maxsize}, the largest number of '
@@ -49,7 +56,7 @@ def countable(name: str, number: int) -> int:
 
 
 def any_integer(name: str, value: object) -> int:
-    """Return an integer of any sign.
+    """Return an argument as an int, positive or negative.
 
     See :func:`positive`.
     """
@@ -57,7 +64,7 @@ def any_integer(name: str, value: object) -> int:
 
 
 def one_of(name: str, value: Value, choices: Sequence[Value]) -> Value:
-    """Return an argument that is one of a few values."""
+    """Return an argument; raise ValueError if it is not one of `choices`."""
     if value not in choices:
         raise ValueError(
             f'{name} must be {" or ".join(map(repr, choices))}, got '
@@ -66,7 +73,7 @@ def one_of(name: str, value: Value, choices: Sequence[Value]) -> Value:
 
 
 def truth(name: str, value: object) -> bool:
-    """Return a truth value: True, False, or a number that equals one."""
+    """Return an argument as a bool; it must be True, False, 0 or 1."""
     if isinstance(value, (bool, numpy.bool_)) or (
             isinstance(value, int) and value in (0, 1)):
         return bool(value)
@@ -76,10 +83,11 @@ def truth(name: str, value: object) -> bool:
 
 def takes_one(name: str, function: object,
               describe: Callable[[], str]) -> None:
-    """Refuse what is not a function of one argument.
+    """Raise TypeError if a function cannot be called with one argument.
 
-    `describe`: returns what the argument is, for the error. A function whose
-        signature is not known passes, and None.
+    None passes the check, and so does a function without a known signature.
+
+    `describe`: returns a description of the argument, for the error.
     """
     if function is None:
         return
@@ -106,9 +114,9 @@ def takes_one(name: str, function: object,
 
 
 def in_order(name: str, names: object) -> None:
-    """Refuse a set where the order of names is that of data.
+    """Raise ValueError if names whose order matters are given as a set.
 
-    Texts in a set are in another order in another process.
+    The order of texts in a set differs from process to process.
     """
     if isinstance(names, (set, frozenset)) and len(names) > 1:
         raise ValueError(
@@ -117,7 +125,7 @@ def in_order(name: str, names: object) -> None:
 
 
 def saved_count(position: Mapping[str, Any], name: str) -> int:
-    """Return a field of a saved position that counts something."""
+    """Return a field of a saved position, checked to be a count."""
     number = not_negative(name, position[name], 'a count')
     if number > MOST:
         raise ValueError(f'{name} must be at most {MOST}, got {number}')
@@ -125,7 +133,8 @@ def saved_count(position: Mapping[str, Any], name: str) -> int:
 
 
 def as_regular(data: object) -> NDArray[Any]:
-    """Return data as an array; ValueError if their shape is not regular."""
+    """Return data as an array; raise ValueError if lists in them have unequal
+    lengths."""
     if REFUSES_RAGGED:
         return numpy.asarray(data)
     with warnings.catch_warnings():

@@ -15,24 +15,24 @@ from fuel.utils.threads import mark_thread, stack_of
 
 log = logging.getLogger(__name__)
 
-# Seconds that tasks which are running have to end: before a fork, and when
-# their owner is closed.
+# Seconds to wait for running tasks to end: before a fork, and when their owner
+# is closed.
 _JOIN_SECONDS = 5.0
-# Seconds in which a thread runs that was started.
+# Seconds to wait for a started thread to run.
 _START_SECONDS = 1.0
 _numbers = itertools.count()
 
 
 class Crew:
-    """Threads that run the tasks of one owner, the first task first.
+    """Threads that run the tasks of one owner, in the order of submission.
 
-    They start when there are tasks, and end with :meth:`close`, which the
-    owner must call, since they keep this object.
+    They start when there are tasks. They end when the owner calls
+    :meth:`close`; it must do so, since the threads keep this object alive.
 
-    `size`: most threads.
-    `name`: of the threads.
-    `is_nested`: whether tasks share the cores with those of other threads of
-        the crew, so that what they call uses no more threads.
+    `size`: the largest number of threads.
+    `name`: prefix of the names of the threads.
+    `is_nested`: whether a task must compute in its own thread alone, since
+        other tasks use the other cores.
     """
 
     def __init__(self, size: int, name: str, *,
@@ -45,7 +45,7 @@ class Crew:
         _crews.add(self)
 
     def _make_locks(self) -> None:
-        """Begin without threads: also in a child, which has none."""
+        """Set the state without threads, also in a forked child."""
         self._changed = threading.Condition()
         self._tasks: deque[Callable[[], None]] = deque()
         self._threads: list[threading.Thread] = []
@@ -79,7 +79,7 @@ class Crew:
                 raise
 
     def start_threads(self) -> None:
-        """Start threads for tasks that wait, if some could not start.
+        """Start the threads for waiting tasks that could not start before.
 
         Raises: RuntimeError if there is no thread, and none can be started.
         """
@@ -87,7 +87,7 @@ class Crew:
             self._start_threads()
 
     def _start_threads(self) -> None:
-        # Those that were woken are idle until they have taken a task.
+        # A thread that was woken counts as idle until it has taken a task.
         while not self._is_resting and self._idle < len(self._tasks) and (
                 len(self._threads) < self.size):
             thread = threading.Thread(
@@ -98,8 +98,8 @@ class Crew:
             try:
                 thread.start()
             except BaseException as error:
-                # The process has as many as it may, or is about to end; or
-                # this was interrupted, before or after it was started.
+                # The process has the most threads it may, or is about to end;
+                # or the start was interrupted, before or after it.
                 is_refused = isinstance(error, RuntimeError)
                 if is_refused or not _has_started(thread):
                     self._threads.remove(thread)
@@ -111,7 +111,7 @@ class Crew:
     def _work(self) -> None:
         with self._changed:
             if threading.current_thread() not in self._threads:
-                # It began so late that it was taken for one that does not.
+                # It began so late that it was counted as not started.
                 return
         if self._is_nested:
             mark_thread()
@@ -128,14 +128,17 @@ class Crew:
             try:
                 task()
             finally:
-                # It may hold much.
+                # The task may hold much memory.
                 del task
                 with self._changed:
                     self._idle += 1
 
     def pause(self, deadline: float) -> bool:
-        """End the threads, after the tasks that have begun, but keep the
-        others; return whether all have ended in time."""
+        """End the threads after the tasks that have begun; keep the other
+        tasks.
+
+        Returns: whether all threads ended before the deadline.
+        """
         with self._changed:
             self._paused = True
         return self._end_threads(deadline)
@@ -161,14 +164,15 @@ class Crew:
                 self._start_threads()
 
     def forget_threads(self) -> None:
-        """Begin without threads and tasks, in a process that was forked."""
+        """Reset and close this object in a forked child: it has no threads
+        there."""
         self._make_locks()
         self._closed = True
 
     def close(self) -> None:
-        """End the threads, after the tasks that have begun.
+        """End the threads after the tasks that have begun; drop the others.
 
-        One that does not end in time is left to end by itself.
+        A thread that does not end in time ends later by itself.
         """
         with self._changed:
             self._closed = True
@@ -183,9 +187,10 @@ class Crew:
 
 
 def _has_started(thread: threading.Thread) -> bool:
-    """Return whether a thread runs whose start was interrupted."""
+    """Return whether a thread has started although its start was
+    interrupted."""
     deadline = time.monotonic() + _START_SECONDS
-    # It cannot be joined as soon as it has an identifier.
+    # A thread that has an identifier may not be ready to be joined yet.
     while not thread.is_alive() and time.monotonic() < deadline:
         time.sleep(.001)
     return thread.is_alive()

@@ -1,4 +1,4 @@
-"""Folders and the space on their disk."""
+"""Folders, and the space on their disks."""
 import os
 import shutil
 import sys
@@ -8,15 +8,17 @@ __all__ = ['check_enough_space', 'disk_usage', 'safe_mkdir']
 
 
 def allocated(status: os.stat_result) -> int:
-    """Return the number of bytes that a file takes on the disk; its length,
-    where the system does not report it."""
+    """Return the number of bytes that a file takes on the disk.
+
+    On Windows, which does not report it, the length of the file is returned.
+    """
     if sys.platform == 'win32':
         return status.st_size
     return status.st_blocks * 512
 
 
 def disk_usage(path: str) -> tuple[int, int]:
-    """Return the size of a folder's disk, and the used part.
+    """Return the size of the disk that has a folder, and the used bytes.
 
     Parameters
     ----------
@@ -26,7 +28,7 @@ def disk_usage(path: str) -> tuple[int, int]:
     Returns
     -------
     total, used : int
-        In bytes.
+        Numbers of bytes.
 
     Examples
     --------
@@ -40,21 +42,21 @@ def disk_usage(path: str) -> tuple[int, int]:
 
 
 def safe_mkdir(folder_name: str, force_perm: int | None = None) -> None:
-    """Create a folder, and those above it, unless it is there.
+    """Create a folder and its missing parents, unless the folder exists.
 
     Parameters
     ----------
     folder_name : str
         The folder to create.
     force_perm : int, optional
-        Permissions of each folder that is created, whatever the umask. By
-        default the umask decides, as for any new folder, so that others
-        cannot write into it.
+        Permissions of each folder that is created, independent of the umask.
+        By default the umask decides, as for any new folder; usually other
+        users cannot write into it.
 
     Raises
     ------
     FileExistsError
-        If there is a file of that name.
+        If there is a file with this name.
 
     Examples
     --------
@@ -79,25 +81,25 @@ def safe_mkdir(folder_name: str, force_perm: int | None = None) -> None:
 def check_enough_space(dataset_local_dir: str, remote_fname: str,
                        local_fname: str,
                        max_disk_usage: float = 0.9) -> bool:
-    """Return whether a folder's disk has room for a copy of a file.
+    """Return whether the disk of a folder has space for a copy of a file.
 
     Parameters
     ----------
     dataset_local_dir : str
-        Folder on the disk in question.
+        Folder on the disk that is checked.
     remote_fname : str
         The file to copy.
     local_fname : str
-        Where the copy goes. What is there now is replaced only after the
-        copy is complete, so it does not count as room.
+        Path of the copy. A file that is there now is replaced only after the
+        copy is complete, so its space does not count as free.
     max_disk_usage : float, optional
-        Most of the disk that may be used afterwards, as a fraction.
-        Defaults to 0.9.
+        The largest part of the disk that may be in use after the copy, as a
+        fraction. Defaults to 0.9.
 
     Returns
     -------
     bool
-        Whether the copy fits and leaves the disk at most that full.
+        Whether the copy fits and does not exceed this limit.
 
     Examples
     --------
@@ -114,10 +116,10 @@ def check_enough_space(dataset_local_dir: str, remote_fname: str,
 
 
 def holes_take_space(descriptor: int) -> bool:
-    """Return whether a file system takes space for holes that are read.
+    """Return whether reading the holes of a mapped file takes space.
 
-    As ``tmpfs`` does for a map of them, and ends the process (SIGBUS) if it is
-    full.
+    On ``tmpfs`` it does; if the file system is full, the system ends the
+    process (SIGBUS).
     """
     device = os.fstat(descriptor).st_dev
     try:

@@ -15,9 +15,11 @@ F = TypeVar('F', bound=Callable[..., Any])
 
 def filler_of(function: F, *flags: str, **settings: Any
               ) -> Callable[[ArgumentParser], F]:
-    """Return a function that fills the parser of a converter or downloader,
-    whose only argument has these flags and settings, beside the common
-    ones."""
+    """Return a function that fills the parser of a converter or downloader.
+
+    `flags`, `settings`: those of the only argument that is added to the common
+        ones; without flags, no argument is added.
+    """
     def fill_subparser(subparser: ArgumentParser) -> F:
         """Set up the parser; return the function."""
         if flags:
@@ -28,19 +30,21 @@ def filler_of(function: F, *flags: str, **settings: Any
 
 
 class NotingParser(ArgumentParser):
-    """A parser that notes the names of its positional arguments, also of
-    those in groups, in `positional`."""
+    """Parser that records the names of its positional arguments.
+
+    `positional`: these names, including those of arguments in groups.
+    """
 
     def __init__(self, **settings: Any) -> None:
         self.positional: list[str] = []
         super().__init__(**settings)
 
     def add_argument(self, *args: Any, **settings: Any) -> Action:
-        """Add an argument, and note it."""
+        """Add an argument; record its name if it is positional."""
         return self._noted(super().add_argument(*args, **settings))
 
     def add_argument_group(self, *args: Any, **settings: Any) -> Any:
-        """Add a group whose arguments are noted too."""
+        """Add a group of arguments whose names are recorded too."""
         group: Any = super().add_argument_group(*args, **settings)
         add = group.add_argument
         group.add_argument = lambda *args, **settings: self._noted(
@@ -55,9 +59,12 @@ class NotingParser(ArgumentParser):
 
 def find_datasets(package: str, extra_packages: Iterable[str],
                   attribute: str) -> dict[str, Filler]:
-    """Return the functions that fill the parsers of several packages' data
-    sets; raise ImportError if a package lacks the attribute, and
-    ConfigurationError if two data sets have one name."""
+    """Return, by name, the functions that fill the parsers of the data sets of
+    several packages.
+
+    Raises: ImportError if a package lacks the attribute; ConfigurationError
+        if two data sets have the same name.
+    """
     found: dict[str, Filler] = {}
     origin: dict[str, str] = {}
     for name in [package, *extra_packages]:

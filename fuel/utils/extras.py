@@ -1,4 +1,4 @@
-"""Name the extra of Fuel that brings an optional package."""
+"""Name the extra of Fuel that installs a missing optional package."""
 from __future__ import annotations
 
 import os
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# The folder that the package is in: a clone, or where wheels are installed.
+# The folder that contains the package: a clone, or the folder of wheels.
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 # A requirement of an extra, as the metadata of a wheel have it.
 _OF_EXTRA = re.compile(
@@ -16,8 +16,8 @@ _OF_EXTRA = re.compile(
 def how_to_install(extra: str) -> str:
     """Return the command that installs an extra, for a clone or a wheel.
 
-    Beside a wheel it names the packages of the extra, since the name of Fuel
-    alone might install another release from an index.
+    For a wheel, the command names the packages of the extra, since Fuel's own
+    name might install another release from an index.
     """
     if os.path.exists(os.path.join(_ROOT, 'setup.cfg')):
         return f"in the clone of Fuel, run pip install -e '.[{extra}]'"
@@ -31,7 +31,7 @@ def packages_of(extra: str) -> list[str]:
     """Return the requirements of an extra, from the metadata of the installed
     Fuel.
 
-    Nothing if there are no metadata, or no such extra.
+    The list is empty if there are no metadata, or if the extra is unknown.
     """
     from importlib.metadata import PackageNotFoundError, requires
 
@@ -45,9 +45,10 @@ def packages_of(extra: str) -> list[str]:
 
 @contextmanager
 def from_extra(extra: str, *packages: str) -> Iterator[None]:
-    """Name the extra if the imports in this context miss a package of it.
+    """Return a context in which the error of a missing package names the
+    extra to install.
 
-    `packages`: by the names that they are imported under.
+    `packages`: the names under which the extra's packages are imported.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Handlers before and after a fork, in one order.
+"""Call handlers before and after a fork, in a fixed order.
 
-A child made by a fork has the memory of its parent and none of its threads.
-So threads end before a fork, and locks that another thread may have held
-are replaced in the child.
+A child made by a fork has the memory of its parent, but not its threads. So
+threads end before a fork, and the child replaces locks that another thread may
+have held.
 """
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ Member = TypeVar('Member')
 
 
 class Step(enum.IntEnum):
-    """Steps before a fork, in this order; afterwards they are reversed."""
+    """Steps before a fork, in this order; after a fork, in reverse order."""
 
-    #: Slots that are lent now are never written again.
+    #: Slots that are leased now are never written again.
     LEASES = 0
-    #: Nobody starts to prefetch.
+    #: Prefetching stops.
     PREFETCH = 1
     #: The pool's threads end. h5py's lock must be free for that.
     THREADS = 2
     #: h5py's lock is taken for the time of the fork.
     H5PY = 3
-    #: Locks are new in the child; files and connections are the parent's.
+    #: The child gets new locks; files and connections belong to the parent.
     OWNERSHIP = 4
 
 
@@ -54,9 +54,9 @@ def at_fork(step: Step, *, before: Handler | None = None,
 
 def each_at_fork(step: Step, **methods: Callable[[Member], object],
                  ) -> weakref.WeakSet[Member]:
-    """Return a weak set whose objects are handled before and after a fork.
+    """Return a weak set; methods of its members are called at each fork.
 
-    `methods`: those of the objects, by the keywords of :func:`at_fork`.
+    `methods`: methods of the members, by the keywords of :func:`at_fork`.
     """
     members: weakref.WeakSet[Member] = weakref.WeakSet()
     at_fork(step, **{moment: for_each(members, method)
@@ -79,10 +79,10 @@ def _run(step: Step, moment: str) -> None:
 
 
 def use_no_threads_of_torch() -> None:
-    """Let PyTorch use no threads of its own, if it is loaded.
+    """Make PyTorch compute in the calling thread alone, if it is loaded.
 
-    The threads that it used in the parent were not copied by the fork, and it
-    would wait for them without end.
+    A fork does not copy the threads that PyTorch used in the parent. It would
+    wait for them without end.
     """
     # Another thread may have been importing it when the process was forked.
     set_threads = getattr(sys.modules.get('torch'), 'set_num_threads', None)
@@ -92,10 +92,12 @@ def use_no_threads_of_torch() -> None:
 
 @contextmanager
 def warned_of_jax(method: str | None) -> Iterator[None]:
-    """Warn of workers that are forked where JAX is loaded, once for all.
+    """Warn once if workers are forked from a process that has loaded JAX.
 
-    The warnings of JAX and of Python, one for each worker, name no remedy and
-    are left out.
+    In the block, the warnings of JAX and of Python are suppressed: there is
+    one for each worker, and they do not name a remedy.
+
+    `method`: the start method of the workers.
     """
     if method != 'fork' or 'jax' not in sys.modules:
         yield

@@ -1,4 +1,4 @@
-"""Opening text files and archives, compressed or not."""
+"""Open text files and archives, compressed or not."""
 import bz2
 import gzip
 import lzma
@@ -15,7 +15,7 @@ _OPENERS: dict[str, Any] = {
 
 def open_(filename: str | os.PathLike[str], mode: str = 'r',
           encoding: str | None = None) -> IO[Any]:
-    """Open a file, through decompression if its name asks for it.
+    """Open a file; decompress it if its file extension names a compression.
 
     Parameters
     ----------
@@ -23,15 +23,15 @@ def open_(filename: str | os.PathLike[str], mode: str = 'r',
         A name that ends in ``.gz``, ``.bz2`` or ``.xz`` means a compressed
         file.
     mode : str, optional
-        As for :func:`open`: text unless there is a ``b`` in it, for
-        compressed files too. Defaults to ``'r'``.
+        As for :func:`open`: without a ``b`` it means text, also for
+        compressed files. Defaults to ``'r'``.
     encoding : str, optional
-        Encoding of the text. By default the platform's.
+        Encoding of the text. Defaults to the platform's encoding.
 
     Returns
     -------
     file object
-        It gives str in text mode and bytes in binary mode.
+        It reads and writes str in text mode, and bytes in binary mode.
 
     Raises
     ------
@@ -69,18 +69,18 @@ def tar_open(f: str | os.PathLike[str] | IO[bytes]) -> tarfile.TarFile:
     Parameters
     ----------
     f : str, path-like or binary file object
-        The archive. An open file is read from where it stands, and stays
+        The archive. An open file is read from its present position, and stays
         open when the archive is closed.
 
     Returns
     -------
     tarfile.TarFile
-        Should members be extracted, none of them can leave its folder.
+        It does not extract members to places outside of the given folder.
 
     Raises
     ------
     tarfile.ReadError
-        If it is not a TAR archive.
+        If the file is not a TAR archive.
 
     Examples
     --------
@@ -103,16 +103,17 @@ def tar_open(f: str | os.PathLike[str] | IO[bytes]) -> tarfile.TarFile:
 
 
 class CheckedArchive(tarfile.TarFile):
-    """An archive that extracts nothing outside of a folder.
+    """An archive that does not extract members outside of a folder.
 
-    Python checks that itself from 3.11.4 on, and more.
+    From 3.11.4 on, Python itself checks this and more.
     """
 
     def extract(self, member: str | tarfile.TarInfo,
                 path: (str | bytes | os.PathLike[str]
                        | os.PathLike[bytes]) = '',
                 *args: Any, **kwargs: Any) -> None:
-        """Extract a member, unless it or the target of its link is outside."""
+        """Extract a member; raise TarError if the member, or the target of its
+        link, would be outside of the folder."""
         info = self.getmember(member) if isinstance(member, str) else member
         folder = os.path.realpath(os.fsdecode(path))
         places = [os.path.join(folder, info.name)]

@@ -1,7 +1,7 @@
-"""h5py's class of files, also where a program puts another in its place.
+"""Reference to h5py's class `File`, which a program may replace in h5py.
 
-``h5py.File = open_hdf5`` gives loaders that exist Fuel's speed. Fuel itself
-needs the class, so it is kept here from the first import on.
+A program may assign ``h5py.File = open_hdf5`` so that existing loaders read
+with Fuel. Fuel itself needs the original class, which is kept here at import.
 """
 from __future__ import annotations
 

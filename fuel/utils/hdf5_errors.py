@@ -12,21 +12,23 @@ from fuel.utils.signatures import signature_of
 
 F = TypeVar('F', bound=Callable[..., Any])
 
-# All of these were seen of h5py, each for some eight bytes overwritten.
+# h5py has raised each of these for a file with eight overwritten bytes.
 OF_DAMAGE = (OSError, RuntimeError, LookupError, TypeError, ValueError,
              AttributeError, ArithmeticError, MemoryError)
-# Of these, what a mistake in a program raises: of damage only if h5py does.
+# Errors of these that a mistake in a program raises too. They count as damage
+# only if h5py raises them.
 OF_MISTAKES = (AttributeError, TypeError)
 
 
 def is_lack_of_descriptors(error: BaseException) -> TypeGuard[OSError]:
-    """Return whether an error is that too many files are open."""
+    """Return whether an error means that too many files are open."""
     return isinstance(error, OSError) and error.errno in (
         errno.EMFILE, errno.ENFILE)
 
 
 def with_advice(error: OSError, path: str) -> OSError:
-    """Return a failed system call's error with the file it was for."""
+    """Return the error of a system call with the path of its file, and with
+    advice if too many files are open."""
     # With a number, OSError becomes the subclass that belongs to it.
     return OSError(
         error.errno, f'{error.strerror}; if too many files are open, close '
@@ -34,8 +36,8 @@ def with_advice(error: OSError, path: str) -> OSError:
 
 
 def _is_of_h5py(error: BaseException) -> bool:
-    """Return whether an error comes from h5py, and not from code of Fuel or of
-    a user that h5py has called."""
+    """Return whether h5py has raised an error, rather than code of Fuel or of
+    a user that h5py called."""
     packages, place = [''], error.__traceback__
     while place is not None:
         name = str(place.tb_frame.f_globals.get('__name__', ''))
@@ -46,7 +48,7 @@ def _is_of_h5py(error: BaseException) -> bool:
 
 
 def damaged(text: str) -> DamagedFileError:
-    """Return the error that a file is damaged, with the finding."""
+    """Return the error that a file is damaged; `text` describes the damage."""
     return DamagedFileError(
         f'{text}; the file is damaged: restore it from its origin')
 
@@ -54,8 +56,8 @@ def damaged(text: str) -> DamagedFileError:
 @contextmanager
 def naming_file(path: str, source: str = '',
                 others: Sequence[str] = ()) -> Iterator[None]:
-    """Replace errors about the content of an HDF5 file by one that names it,
-    as :func:`raise_named` does."""
+    """Return a context in which errors about the content of an HDF5 file name
+    the file; see :func:`raise_named`."""
     try:
         yield
     except OF_DAMAGE as error:
@@ -65,11 +67,13 @@ def naming_file(path: str, source: str = '',
 
 def raise_named(error: Exception, path: str, source: str = '',
                 others: Sequence[str] = ()) -> None:
-    """Replace an error about the content of an HDF5 file by one that names it,
-    unless the error names it, or one of the others, already.
+    """Raise an error that names an HDF5 file, from an error about its content.
 
-    For what is called for each array: the error is one of `OF_DAMAGE`, and
-    is to be raised again if this returns.
+    If the text of the error has a path already, this function returns, and the
+    caller must raise the error again. It is faster than :func:`naming_file`.
+
+    `error`: one of `OF_DAMAGE`.
+    `others`: further paths that the text of the error may have.
     """
     if isinstance(error, FuelError) or (
             isinstance(error, OF_MISTAKES) and not _is_of_h5py(error)):
@@ -79,7 +83,7 @@ def raise_named(error: Exception, path: str, source: str = '',
     if any(one in text or repr(one) in text for one in (path, *others)):
         return
     if is_lack_of_descriptors(error):
-        # Of a module that is imported late, for one.
+        # For example, of a module that is imported late.
         raise with_advice(error, path) from error
     where = f'{path!r}, source {source!r}' if source else repr(path)
     raise DamagedFileError(
@@ -91,7 +95,7 @@ def raise_named(error: Exception, path: str, source: str = '',
 def names_file(function: F) -> F:
     """Wrap a function of an open file in :func:`naming_file`.
 
-    A call that the function cannot take is an error of the caller's.
+    A call with wrong arguments raises TypeError, as without the wrapper.
     """
     signature = signature_of(function)
 

@@ -1,4 +1,5 @@
-"""Counts of what this process has read, decoded and fetched."""
+"""Counts of bytes and chunks that this process has read, decoded or
+fetched."""
 from __future__ import annotations
 
 import threading
@@ -7,12 +8,14 @@ from fuel.utils.forks import Step, at_fork
 
 
 class IOCounts:
-    """Counts since the process began, of all files.
+    """Counts since the process began, over all files.
 
-    `bytes_read`: read from files; what is mapped into memory is not.
-    `chunks_decoded`, `bytes_decoded`: of compressed or chunked arrays.
-    `requests`, `bytes_fetched`: that servers of files answered, and sent.
-    `retries`: requests that were made again.
+    `bytes_read`: bytes read from files, without files mapped into memory.
+    `chunks_decoded`: number of decoded chunks of compressed or chunked arrays.
+    `bytes_decoded`: number of bytes of these chunks.
+    `requests`: number of requests that servers of files answered.
+    `bytes_fetched`: number of bytes that these servers sent.
+    `retries`: number of requests that were repeated.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Attributes that are loaded when first read and never pickled."""
+"""Attributes that are loaded at the first read and are not pickled."""
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -11,19 +11,20 @@ Setter = Callable[[Any, Any], None]
 
 
 def lazy_property_factory(lazy_property: str) -> tuple[Getter, Setter]:
-    """Create the functions of a property that is loaded when first read.
+    """Return the getter and the setter of a property that is loaded at the
+    first read.
 
     Parameters
     ----------
     lazy_property : str
-        Name of the property. Its value is kept in the attribute of this
-        name with an underscore before it.
+        Name of the property. Its value is kept in an attribute with this name
+        after an underscore.
 
     Returns
     -------
     getter, setter : callable
-        For :class:`property`. The getter calls ``self.load()`` if there is
-        no value, and raises ValueError if that did not set it.
+        Arguments for :class:`property`. If there is no value, the getter calls
+        ``self.load()``; it raises ValueError if this does not set the value.
 
     Examples
     --------
@@ -59,9 +60,9 @@ def do_not_pickle_attributes(
         *lazy_properties: str) -> Callable[[_Class], _Class]:
     """Decorate a class so that some attributes are not pickled.
 
-    They are reloaded (e.g. from disk) by the class's ``load`` method when
-    they are first read: after unpickling, or before anything set them. Use
-    it for bulky attributes, and for those that cannot be pickled at all.
+    The class's method ``load`` sets these attributes again, for example from
+    a disk, when one of them is read and has no value. Use this decorator for
+    large attributes, and for attributes that cannot be pickled.
 
     Parameters
     ----------
@@ -76,13 +77,14 @@ def do_not_pickle_attributes(
     Raises
     ------
     ValueError
-        When a class without a ``load`` method is decorated; and when an
-        object is pickled while such an attribute is an iterator, since its
-        position would be lost.
+        When a class without a method ``load`` is decorated. Also when an
+        object is pickled while one of these attributes is an iterator, since
+        the position of the iterator would be lost.
 
     Notes
     -----
-    A class that defines ``__getstate__`` itself is pickled its own way.
+    If a class defines ``__getstate__`` itself, this method decides what is
+    pickled.
 
     Examples
     --------
@@ -116,8 +118,8 @@ def do_not_pickle_attributes(
 
 def _getstate_without(cls: type[Any], lazy_properties: tuple[str, ...]
                       ) -> Callable[[Any], Any]:
-    """Make a ``__getstate__`` that removes the lazy attributes from the state
-    of the base classes."""
+    """Return a ``__getstate__`` that removes the lazy attributes from the
+    state that the base classes return."""
     def getstate(self: Any) -> Any:
         state = super(cls, self).__getstate__()
         if isinstance(state, tuple):

@@ -1,8 +1,8 @@
 """Locks between processes, held by the operating system.
 
-A lock is a file that the system locks for a process, so it is never taken
-from a live owner and is free as soon as its owner ends, however it ends.
-Locks of a thread nest, and the same one may be taken again.
+A lock is a file that the system locks for a process. It is never taken from a
+running owner, and it is released when its owner ends in any way. A thread may
+hold several locks, and may take the same lock again.
 """
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Unlocker:
     Parameters
     ----------
     tmp_dir : str
-        The folder. It is created if needed, and stays; in it, the file
-        ``lock`` is what the operating system locks.
+        The folder. It is created if needed, and is not removed. The operating
+        system locks the file ``lock`` in it.
 
     Examples
     --------
@@ -49,12 +49,12 @@ class Unlocker:
         self.tmp_dir = tmp_dir
 
     def unlock(self) -> None:
-        """Release the lock; harmless if it is not held."""
+        """Release the lock; do nothing if it is not held."""
         self._file.release()
 
 
 class _Held(threading.local):
-    """The locks this thread holds, the last one taken at the end."""
+    """The locks that this thread holds, in the order in which it took them."""
 
     def __init__(self) -> None:
         self.files: list[LockFile] = []
@@ -65,7 +65,7 @@ _readers: dict[str, LockFile] = {}
 
 
 def _take(path: str, timeout: float, interval: float | None = None) -> None:
-    # Not the real path of the file itself: a link in its place is refused.
+    # Not the real path of the file itself: a link at its path is refused.
     folder, name = os.path.split(path)
     path = os.path.join(os.path.realpath(folder), name)
     file = next((file for file in _held.files
@@ -84,9 +84,9 @@ def lock(tmp_dir: str, timeout: float = DEFAULT_TIMEOUT,
     Parameters
     ----------
     tmp_dir : str
-        The folder; created if needed, and never removed.
+        The folder. It is created if needed, and is not removed.
     timeout : float, optional
-        Seconds to wait for another owner. Defaults to 120.
+        Seconds to wait for another owner of the lock. Defaults to 120.
     min_wait : float, optional
         Time between two attempts, in seconds. Defaults to 0.05.
     max_wait, verbosity : optional
@@ -95,12 +95,13 @@ def lock(tmp_dir: str, timeout: float = DEFAULT_TIMEOUT,
     Returns
     -------
     Unlocker
-        Its ``unlock()`` releases the lock, as the end of the process does.
+        Its method ``unlock()`` releases the lock. The end of the process
+        releases it too.
 
     Raises
     ------
     TimeoutError
-        If the lock has not become free in time. It is never stolen.
+        If the lock was not released in time. It is never taken from its owner.
 
     Examples
     --------
@@ -115,9 +116,9 @@ def lock(tmp_dir: str, timeout: float = DEFAULT_TIMEOUT,
 
 
 def refresh_lock(lock_file: str) -> str:
-    """Mark a lock file as in use now.
+    """Set the time of a lock file to the present time.
 
-    Locks do not expire, so nothing depends on it.
+    Locks do not expire, so a program need not call this.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ def refresh_lock(lock_file: str) -> str:
     Returns
     -------
     str
-        A new unique identifier.
+        A unique identifier, another one at each call.
 
     Examples
     --------
@@ -149,8 +150,8 @@ def get_lock(lock_dir: str, timeout: float = DEFAULT_TIMEOUT,
     Parameters
     ----------
     lock_dir : str
-        The folder; created if needed. A thread that holds the lock may take
-        it again, and then releases it as often.
+        The folder. It is created if needed. A thread that holds the lock may
+        take it again, and must then release it as often as it took it.
     timeout, min_wait, max_wait, verbosity : optional
         As for :func:`lock`.
 
@@ -194,17 +195,16 @@ def get_writelock(filename: str, timeout: float = DEFAULT_TIMEOUT) -> None:
     Parameters
     ----------
     filename : str
-        The file; what is locked is ``<filename>.writelock`` beside it. The
-        folder must exist.
+        The file. The operating system locks ``<filename>.writelock`` in the
+        same folder, which must exist.
     timeout : float, optional
-        Seconds to wait for other writers and readers. Defaults
-        to 120.
+        Seconds to wait for other writers and readers. Defaults to 120.
 
     Raises
     ------
     TimeoutError
-        If a writer, or a reader in another process, has not finished in
-        time. Read locks of this process do not count.
+        If another writer, or a reader in another process, does not release
+        its lock in time. Read locks of this process do not count.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def get_readlock(pid: int, path: str,
     Parameters
     ----------
     pid : int
-        This process's number, which becomes part of the lock's name.
+        Identifier of this process, which becomes part of the lock's name.
     path : str
         The file.
     timeout : float, optional
@@ -255,13 +255,13 @@ def get_readlock(pid: int, path: str,
     Returns
     -------
     str
-        The name of the lock, for `release_readlock`. It is also released
-        when the process ends.
+        The name of the lock, for `release_readlock`. The end of the process
+        releases the lock too.
 
     Raises
     ------
     TimeoutError
-        If a writer has not finished in time.
+        If a writer does not release its lock in time.
 
     Examples
     --------
@@ -279,7 +279,7 @@ def get_readlock(pid: int, path: str,
 
 
 def release_readlock(lockdir_name: str) -> None:
-    """Release a read lock; harmless if it is not held any more.
+    """Release a read lock; do nothing if it is not held any more.
 
     Parameters
     ----------
@@ -288,14 +288,17 @@ def release_readlock(lockdir_name: str) -> None:
     """
     file = _readers.pop(lockdir_name, None)
     if file is not None and file.is_held:
-        # Removed while it is locked: nobody can mistake it for a dead one.
+        # Removed while it is locked, so that it never looks left over.
         with suppress(OSError):
             os.remove(lockdir_name)
         file.release()
 
 
 def mark_reader(pid: int, path: str) -> str:
-    """Add a read lock, inside a lock that guards `path`."""
+    """Add a read lock; return its name.
+
+    The caller must hold a lock that guards `path`.
+    """
     name = f'{path}.readlock.{pid}.{secrets.token_hex(4)}'
     file = LockFile(name)
     file.acquire(timeout=0)
@@ -306,9 +309,9 @@ def mark_reader(pid: int, path: str) -> str:
 def other_readers(path: str) -> list[str]:
     """Return the read locks that other processes hold on a file.
 
-    Those of processes that were killed are removed. Call this, like
-    `mark_reader`, inside a lock that guards `path`: then no new reader
-    stands between creating its file and locking it.
+    Read locks of processes that were killed are removed. The caller must hold
+    a lock that guards `path`, as for `mark_reader`: then no other process is
+    between creating its file and locking it.
     """
     alive = []
     for name in sorted(glob.glob(glob.escape(path) + '.readlock.*')):

@@ -1,8 +1,8 @@
 """A file that the operating system locks for one owner.
 
-This is ``flock`` itself, since the packages around it do more than that:
-some let a forked child release its parent's lock, others make a fork fail
-in a program whose threads fork at the same time.
+This module calls ``flock`` itself. With some packages for it, a forked child
+can release its parent's lock. With others, a fork fails in a program whose
+threads fork at the same time.
 """
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from fuel.utils.forks import Step, each_at_fork
 
 logger = logging.getLogger(__name__)
 
-# Seconds between looks at whether a lock is free.
+# Seconds between two attempts to take a lock.
 INTERVAL = 0.05
-# Refuses to open a symbolic link, where the system can.
+# Flag with which opening a symbolic link fails, if the system has one.
 NO_FOLLOW = 0 if sys.platform == 'win32' else os.O_NOFOLLOW
 
 
 class LockFile:
     """A file in an existing folder that one thread of one process locks.
 
-    The lock ends with the process that took it, however that ends; a child
-    that was forked meanwhile does not have it. The file stays. A symbolic link
-    is refused.
+    The system releases the lock when the process ends in any way. A forked
+    child does not have the lock. The file is not removed. A symbolic link
+    raises an error.
     """
 
     def __init__(self, path: str) -> None:
@@ -37,12 +37,13 @@ class LockFile:
         _all.add(self)
 
     def try_acquire(self) -> bool:
-        """Lock the file if it is free; return whether it was."""
+        """Lock the file if it is not locked; return whether it was locked by
+        this call."""
         descriptor = os.open(
             self.path, os.O_RDWR | os.O_CREAT | NO_FOLLOW, 0o666)
         locked = False
         try:
-            # A file that was removed meanwhile guards nothing any more.
+            # A lock on a file that was removed meanwhile has no effect.
             locked = _lock(descriptor) and os.fstat(descriptor).st_nlink > 0
         finally:
             if not locked:
@@ -52,7 +53,7 @@ class LockFile:
         return locked
 
     def acquire(self, timeout: float, interval: float | None = None) -> None:
-        """Lock the file; TimeoutError after `timeout` seconds."""
+        """Lock the file; raise TimeoutError after `timeout` seconds."""
         deadline = time.monotonic() + timeout
         logged = False
         while not self.try_acquire():
@@ -72,29 +73,29 @@ class LockFile:
         return self._descriptor is not None
 
     def release(self) -> None:
-        """End the lock; harmless if it is not held."""
+        """Release the lock; do nothing if it is not held."""
         if self._descriptor is not None:
             descriptor, self._descriptor = self._descriptor, None
             _unlock(descriptor)
             os.close(descriptor)
 
     def remove(self) -> None:
-        """Remove the file, whose lock is held, and end the lock.
+        """Remove the file, whose lock is held, and release the lock.
 
-        Windows removes no file that is open; where another process has
-        opened it meanwhile, it stays there.
+        On Windows, the file stays if another process has opened it.
         """
         if sys.platform == 'win32':
             self.release()
             with suppress(PermissionError):
                 os.remove(self.path)
         else:
-            # Whoever opened it meanwhile sees that it guards nothing.
+            # A process that opened it meanwhile sees that it was removed.
             os.remove(self.path)
             self.release()
 
     def _forget(self) -> None:
-        """Close the parent's lock without releasing it."""
+        """Close the file in a forked child, without releasing the parent's
+        lock."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -102,7 +103,7 @@ class LockFile:
     @contextmanager
     def held(self, timeout: float,
              interval: float | None = None) -> Iterator[None]:
-        """Hold the lock for a block."""
+        """Return a context in which the lock is held."""
         self.acquire(timeout, interval)
         try:
             yield

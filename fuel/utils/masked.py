@@ -1,7 +1,7 @@
-"""NumPy's masked arrays, which hide the values that are missing.
+"""NumPy's masked arrays, which hide missing values.
 
-What a stage does with them is its attribute `takes_masked`: it keeps the mask
-of each element, or refuses them, if what it makes has no place for a mask.
+The attribute `takes_masked` of a stage says whether it keeps the mask of each
+element, or raises an error because its results cannot have a mask.
 """
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def is_masked(value: object) -> TypeGuard[numpy.ma.MaskedArray[Any, Any]]:
     """Return whether a value is a masked array, with hidden values or not."""
     if type(value) is numpy.ndarray:
         return False
-    # Without the module, which NumPy imports when it is asked for, there can
-    # be no such array.
+    # NumPy imports this module at its first use. Without it, there cannot be
+    # a masked array.
     module = vars(numpy).get('ma')
     return module is not None and isinstance(value, module.MaskedArray)
 
@@ -29,8 +29,8 @@ def is_constant(value: object) -> bool:
 
 
 def holds_masked(data: object) -> bool:
-    """Return whether the data of a source are a masked array, or have a masked
-    example."""
+    """Return whether the data of a source are a masked array, or contain a
+    masked array as an example."""
     module = vars(numpy).get('ma')
     if module is None:
         return False
@@ -43,23 +43,24 @@ def holds_masked(data: object) -> bool:
 
 
 def require_unmasked(data: Any, source: str, user: str) -> None:
-    """Refuse masked arrays where the result cannot have a mask.
+    """Raise TypeError if data are masked, where a result cannot have a mask.
 
     Parameters
     ----------
     data : object
-        Those of a source, of any kind.
+        The data of a source, of any kind.
     source : str
+        Name of the source, for the error.
     user : str
-        Who cannot keep the mask, for the error.
+        Name of the function or class that cannot keep the mask, for the error.
 
     Raises
     ------
     TypeError
-        If they are masked; the text says how to make plain arrays of them.
+        If the data are masked; the text says how to make plain arrays.
     """
     if type(data) is numpy.ndarray and data.dtype != object:
-        # Nearly always, and sooner known than the types of its examples.
+        # Nearly always, and faster than checking the types of its examples.
         return
     if holds_masked(data):
         raise masked_refusal(
@@ -75,7 +76,7 @@ def masked_refusal(reason: str) -> TypeError:
 
 
 def as_kept(data: object) -> NDArray[Any]:
-    """Return data as an array, which is masked if they are."""
+    """Return data as an array; a masked array is returned as it is."""
     return data if is_masked(data) else numpy.asarray(data)
 
 
@@ -88,10 +89,10 @@ def mask_of(data: object) -> NDArray[Any]:
 
 
 def without_hidden(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a plain array with zeros for hidden values.
+    """Return a plain array with zeros in place of the hidden values.
 
-    Whatever was hidden could be no number, or too large a one. Of records,
-    whose fields have masks of their own, it stays.
+    A hidden value may be NaN, or a number that is too large. Records, whose
+    fields have masks of their own, keep their hidden values.
     """
     values = numpy.array(numpy.ma.getdata(array))
     mask = mask_of(array)
@@ -106,8 +107,8 @@ def with_mask(values: Any, mask: NDArray[Any],
               before: NDArray[Any] | None = None) -> Any:
     """Return values as a masked array.
 
-    `mask`: broadcasts with the values.
-    `before`: their origin, whose `fill_value` they get.
+    `mask`: the mask; it is broadcast to the shape of the values.
+    `before`: array from which the values were made; its `fill_value` is kept.
     """
     values = numpy.asarray(values)
     masked: Any = numpy.ma.masked_array(
@@ -123,8 +124,8 @@ def with_mask(values: Any, mask: NDArray[Any],
 def masked_row(array: NDArray[Any], place: int) -> Any:
     """Return an example of a masked array, as a masked array.
 
-    Indexing with brackets gives a number, or `numpy.ma.masked`, which has no
-    type.
+    Indexing an array of one axis would return a number, or `numpy.ma.masked`,
+    which has no type.
     """
     return (array[place] if array.ndim > 1
             else array[place:place + 1].reshape(()))
@@ -136,10 +137,9 @@ def masked_rows(array: NDArray[Any]) -> Iterable[Any]:
 
 
 def plain_values(examples: Sequence[Any]) -> list[Any]:
-    """Return the values of examples, some of them masked.
+    """Return the values of examples without their masks.
 
-    In the place of `numpy.ma.masked` there is a zero of the type of another
-    example.
+    `numpy.ma.masked` becomes a zero of the type of another example.
     """
     typed = next((numpy.ma.getdata(example) for example in examples
                   if not is_constant(example)), numpy.zeros(()))
@@ -150,7 +150,7 @@ def plain_values(examples: Sequence[Any]) -> list[Any]:
 
 
 def stack_kept(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return arrays of one shape as one array, with their masks."""
+    """Return arrays of one shape stacked as one array, with their masks."""
     if not holds_masked(arrays):
         return numpy.stack(arrays)
     masked: NDArray[Any] = with_mask(
@@ -161,7 +161,7 @@ def stack_kept(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def concatenated(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return arrays one after the other, with their masks."""
+    """Return arrays concatenated along the first axis, with their masks."""
     joined = numpy.concatenate([
         numpy.ma.getdata(piece) if is_masked(piece) else piece
         for piece in pieces])

@@ -3,15 +3,16 @@ from __future__ import annotations
 
 import os
 
-# The groups of this process, and where the limits of one are: the new
-# tree and the old one.
+# The file with the control groups of this process, the folder of all groups,
+# and the names of files with memory limits: in cgroup version 2 and version 1.
 OWN_GROUPS = '/proc/self/cgroup'
 GROUP_ROOT = '/sys/fs/cgroup'
 GROUP_LIMITS = ('memory.max', 'memory/memory.limit_in_bytes')
 
 
 def usable_memory() -> int:
-    """Return the bytes of memory that this process may use at most."""
+    """Return the largest number of bytes of memory that this process may
+    use."""
     limits = [_physical_memory(), *_group_limits()]
     return min(limit for limit in limits if limit > 0)
 
@@ -24,7 +25,8 @@ def _physical_memory() -> int:
 
 
 def _group_limits() -> list[int]:
-    """Return the limits of this process's control group and those above."""
+    """Return the memory limits of this process's control group and of the
+    groups above it."""
     paths = [os.path.join(GROUP_ROOT, name) for name in GROUP_LIMITS]
     try:
         for line in _read(OWN_GROUPS).splitlines():
@@ -40,7 +42,10 @@ def _group_limits() -> list[int]:
 
 
 def _upwards(root: str, inner: str, name: str) -> list[str]:
-    """Return a file of a group and of each above it, without the root's."""
+    """Return the paths of a file in a group and in the groups above it.
+
+    The path in the root group is left out.
+    """
     groups = [group for group in inner.split('/') if group]
     return [os.path.join(root, *groups[:depth], name)
             for depth in range(len(groups), 0, -1)]
@@ -52,7 +57,8 @@ def _read(path: str) -> str:
 
 
 def _read_limit(path: str) -> int:
-    """Return the number in a file, 0 if there is none ("max", no file)."""
+    """Return the number in a file; 0 if there is no file, or if its content is
+    not a number ("max")."""
     try:
         return int(_read(path))
     except (OSError, ValueError):

@@ -1,6 +1,7 @@
-"""Complete objects that an older release pickled.
+"""Complete objects that an older release of Fuel has pickled.
 
-Attributes that a class did not have then get what a new object would have.
+An attribute that the class did not have then gets the value that it has in a
+new object.
 """
 from __future__ import annotations
 
@@ -10,14 +11,15 @@ from fuel.exceptions import StateMismatchError
 from fuel.utils.overrides import cached, is_own
 from fuel.utils.signatures import signature_of
 
-# Every release pickled these arguments: a class lacks one on purpose.
+# Every release pickles these arguments. If an object lacks one of them, its
+# class does not have it.
 _ALWAYS_KEPT = frozenset(
     ['axis_labels', 'iteration_scheme', 'produces_examples',
      'which_sources'])
 
 
 def add_new_arguments(instance: object) -> None:
-    """Set arguments that constructors took on since, to their defaults.
+    """Set the arguments that a newer release has added, to their defaults.
 
     Examples
     --------
@@ -34,8 +36,8 @@ def add_new_arguments(instance: object) -> None:
 
 @cached
 def _kept_arguments(cls: type) -> dict[str, Any]:
-    """Return the arguments that objects of a class keep under their names,
-    with their defaults."""
+    """Return the defaults of the optional arguments that objects of a class
+    keep in attributes with the same names."""
     found: dict[str, Any] = {}
     for base in cls.__mro__:
         init = vars(base).get('__init__')
@@ -51,7 +53,8 @@ def _kept_arguments(cls: type) -> dict[str, Any]:
 
 
 def pickled_sources(stage: object) -> tuple[str, ...]:
-    """Return the names of sources that a pickled stage holds."""
+    """Return the names of the sources of a pickled stage, and remove them from
+    its attributes."""
     present = vars(stage)
     for name in ('_sources', 'sources'):
         if name in present:

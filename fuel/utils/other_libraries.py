@@ -1,7 +1,7 @@
-"""Methods and objects of other libraries, and what does the same in Fuel.
+"""Names of other libraries, and the code that does the same in Fuel.
 
-Who comes from tf.data, PyTorch or Hugging Face's datasets types what these
-have; the error says what to write instead.
+Users of tf.data, PyTorch or Hugging Face's datasets write the names that they
+know. The error for such a name says what to write in Fuel.
 """
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ import numpy
 
 
 class Line(NamedTuple):
-    """Equivalent code, and a remark about it.
+    """Equivalent code in Fuel, and a remark about it.
 
-    {item}: batch or example; {parts}: the sources, as a tuple of variables;
-    {names}, {first}: their names, that of the first.
+    Both texts may have these fields:
+
+    {item}: 'batch' or 'example'.
+    {parts}: the sources as a tuple of variables.
+    {names}: the names of the sources.
+    {first}: the name of the first source.
     """
 
     code: str
@@ -62,7 +66,7 @@ _OF_BOTH = {
                     'shuffling.ShuffleBuffer, 10_000)'),
     'concatenate': Line('Chain((stream, other))'),
 }
-# A data set needs a stream over it for what only streams have.
+# The code for a data set makes a stream first, for methods of streams only.
 _STREAM = 'stream = DataStream(dataset, batch_size=32), then '
 _ONLY_OF_DATASETS = {
     **dict.fromkeys(('collate', 'padded_batch'), Line(
@@ -92,8 +96,8 @@ FOR_DATASETS: Mapping[str, Line] = {
     **{name: Line(_STREAM + code, more)
        for name, (code, more) in _ONLY_OF_STREAMS.items()},
     **_OF_BOTH, **_ONLY_OF_DATASETS}
-# Keywords of the loaders and data sets of other libraries, and what does the
-# same; as `instead_of` of a class.
+# Keywords of the loaders and data sets of other libraries, and texts that say
+# what to write instead, for the attribute `instead_of` of a class.
 _IN_PROCESSES = ('batches are made in other processes by stream.apply('
                  'MultiProcessing, num_workers=4), of fuel.transformers')
 _BY_SCHEME = ('an iteration scheme says which examples come, as in '
@@ -139,7 +143,7 @@ CSV_KEYWORDS: Mapping[str, str] = {
                     'empty cells are missing, and those that '
                     "missing=('NA',) names: NaN among floating numbers, and "
                     'marked by masks=(source,)')}
-# Modules of the names in these lines.
+# Modules from which the names in the equivalent code are imported.
 _MODULES = {
     'fuel.transformers': (
         'Batch', 'Cache', 'Chain', 'Filter', 'FilterSources', 'Mapping',
@@ -157,15 +161,16 @@ _HUGGING_FACE_CACHE = re.compile(r'cache-[0-9a-f]+(_\d+_of_\d+)?\.arrow')
 
 def is_hugging_face_cache(path: str) -> bool:
     """Return whether a file is a cached result of Hugging Face's `map` or
-    `filter`: it holds rows of the data set once more."""
+    `filter`, which has rows of the data set again."""
     return _HUGGING_FACE_CACHE.fullmatch(os.path.basename(path)) is not None
 
 
 def no_member(owner: object, name: str, lines: Mapping[str, Line],
               sources: Iterable[str], item: str) -> AttributeError:
-    """Return the error that an object has no method of another library.
+    """Return the error for a name of another library, with Fuel's equivalent.
 
-    `lines`: the code to write instead, by name.
+    `lines`: the code to write instead, by the name.
+    `sources`: names of the sources, for examples in the error.
     `item`: 'batch' or 'example'.
     """
     names = tuple(map(str, sources))
@@ -185,11 +190,11 @@ def no_member(owner: object, name: str, lines: Mapping[str, Line],
 
 
 class OtherLibraryName:
-    """A name of other libraries: reading it raises an AttributeError that
-    names Fuel's equivalent.
+    """Descriptor for a name of other libraries.
 
-    `hasattr` returns False. A user's class may define the attribute, also in
-    a base behind `owner`.
+    Reading it raises an AttributeError that names Fuel's equivalent, and
+    `hasattr` returns False. A user's class may define the attribute. Its
+    definition is also used if it is in a base class that follows `owner`.
     """
 
     def __init__(self, owner: type, name: str,
@@ -210,7 +215,8 @@ class OtherLibraryName:
 
 
 def names_shown(owner: object, names: Iterable[str]) -> list[str]:
-    """Return those names of attributes that an object has."""
+    """Return the names of those attributes that an object really has, without
+    names of other libraries."""
     cls, own = type(owner), vars(owner)
     return [name for name in names if name in own or not isinstance(
         getattr_static(cls, name, None), OtherLibraryName)
@@ -218,7 +224,7 @@ def names_shown(owner: object, names: Iterable[str]) -> list[str]:
 
 
 def class_for(data: object) -> str:
-    """Return how to make a data set of an object, for errors."""
+    """Return advice on how to make a data set of an object, for errors."""
     if isinstance(data, type):
         return f'make one, {data.__name__}(...)'
     if _are_paths(data):
@@ -249,7 +255,7 @@ def class_for(data: object) -> str:
 
 
 def checked_path(reader: str, path: object) -> str:
-    """Return a path or URL as text; refuse anything else."""
+    """Return a path or URL as text; raise TypeError for any other object."""
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f'{reader} reads one file, by its path or URL, got '
                         f'{short_repr(path)}: {class_for(path)}')
@@ -265,8 +271,11 @@ def short_repr(data: object) -> str:
 
 
 def is_table(data: object) -> bool:
-    """Return whether an object is a table of another library: indexed by the
-    names of its columns, and iterated over by them or by rows as dicts."""
+    """Return whether an object is a table of another library.
+
+    A table is indexed by the names of its columns. Iterating over it returns
+    these names, or rows as dicts.
+    """
     names = ('DataFrame', 'DatasetDict', 'Dataset', 'IterableDataset', 'Table')
     return is_named_class(
         data, names, 'datasets', 'pandas', 'polars', 'pyarrow')
@@ -274,9 +283,12 @@ def is_table(data: object) -> bool:
 
 def is_named_class(data: object, names: Collection[str], *libraries: str,
                    ) -> bool:
-    """Return whether an object is of a class of other libraries, by the names
-    of class and library: they need not be installed."""
-    # A loop is fast: each object that a data set is made of is checked.
+    """Return whether an object is an instance of a class of another library.
+
+    The names of the class and of the library are compared, so the library
+    need not be installed.
+    """
+    # A fast loop, since each object in a new data set is checked.
     for base in type(data).__mro__:
         if base.__name__ in names and (
                 base.__module__.partition('.')[0] in libraries):
@@ -286,7 +298,10 @@ def is_named_class(data: object, names: Collection[str], *libraries: str,
 
 def is_labelled(data: Any) -> bool:
     """Return whether an object is a column of pandas whose index is not 0, 1,
-    2, ...: a list of numbers takes rows from it by other labels."""
+    2, ...
+
+    A list of numbers takes rows from such a column by labels, not by places.
+    """
     if not is_named_class(data, ('Series',), 'pandas'):
         return False
     labels = numpy.asarray(data.index)
@@ -296,7 +311,7 @@ def is_labelled(data: Any) -> bool:
 
 
 def _are_paths(data: object) -> bool:
-    """Return whether something is a path, or a list of paths."""
+    """Return whether an object is a path, or a list of paths."""
     if isinstance(data, (list, tuple)):
         return bool(data) and all(map(_are_paths, data[:8]))
     return isinstance(data, os.PathLike) or (

@@ -1,4 +1,5 @@
-"""Checks whether a user's class overrides a method that another relies on."""
+"""Check whether a user's class overrides a method on which another method
+relies."""
 from __future__ import annotations
 
 import functools
@@ -16,7 +17,10 @@ ITEM_METHODS = (
 
 
 def cached(function: Function) -> Function:
-    """Keep the results of a function of a few classes; it stays typed."""
+    """Return a function that caches its results, with the same type.
+
+    For functions of a few classes.
+    """
     return functools.lru_cache(512)(function)  # type: ignore[return-value]
 
 
@@ -26,9 +30,10 @@ def is_own(cls: type) -> bool:
 
 
 def class_hook(cls: type, name: str) -> Any:
-    """Return a hook that a class has, a function; None if it has none.
+    """Return the function of a class that is a hook, None if it has none.
 
-    Other attributes of the name, and those set on the object, do not count.
+    An attribute with this name that is not callable does not count, nor does
+    an attribute of an object.
     """
     nearest = getattr(cls, name, None)
     if callable(nearest):
@@ -38,16 +43,16 @@ def class_hook(cls: type, name: str) -> Any:
 
 
 def covers(instance: object, method: str, hooks: Iterable[str]) -> bool:
-    """Return whether a method may stand in for others of an object.
+    """Return whether a method of an object may be used instead of its hooks.
 
-    It may not where a subclass, or the object itself, overrides one of them
-    but not the method, nor where one of Fuel's own was replaced.
+    It may not if a subclass, or the object itself, overrides a hook but not
+    the method. It may not either if a hook of Fuel's own class was replaced.
     """
     hooks = tuple(hooks)
     if not getattr(instance, '__dict__', {}).keys().isdisjoint(hooks):
         return False
     found = False
-    # Without calls of Python, since each epoch asks this of each stage.
+    # Without calls of Python, since each epoch checks this for each stage.
     for cls in type(instance).__mro__:
         members = cls.__dict__
         found = found or method in members
@@ -68,7 +73,7 @@ def covers(instance: object, method: str, hooks: Iterable[str]) -> bool:
 
 
 def is_original(instance: object, method: str) -> bool:
-    """Return whether a method of an object is the one that Fuel wrote."""
+    """Return whether a method of an object is defined by Fuel."""
     if method in getattr(instance, '__dict__', {}):
         return False
     function: object = getattr(type(instance), method, None)
@@ -76,24 +81,27 @@ def is_original(instance: object, method: str) -> bool:
 
 
 def is_default(instance: object, hook: str) -> bool:
-    """Return whether nothing overrides a hook, of Fuel's classes neither."""
+    """Return whether no class overrides a hook, neither a user's class nor one
+    of Fuel's."""
     holders = [cls for cls in type(instance).__mro__ if hook in cls.__dict__]
     return len(holders) == 1 and is_original(instance, hook)
 
 
 def declares(stage: object, name: str) -> bool:
-    """Return whether a stage, or its class, has an attribute that is True.
+    """Return whether a stage, or its class, declares an attribute to be True.
 
-    One that a base class declares says nothing of methods that were
-    overridden since.
+    A declaration of a base class does not count if a subclass overrides a
+    method that makes items.
     """
     return (getattr(stage, name, None) is True
             and covers(stage, name, ITEM_METHODS))
 
 
 def calls(*names: str) -> Callable[[Function], Function]:
-    """Mark the function of a stage that makes items instead of its methods,
-    and name those that it calls."""
+    """Mark a function that makes items instead of a stage's methods.
+
+    `names`: the methods that the function calls.
+    """
     def mark(function: Function) -> Function:
         function.__dict__['bypassed'] = tuple(
             set(ITEM_METHODS).difference(names))
@@ -103,7 +111,10 @@ def calls(*names: str) -> Callable[[Function], Function]:
 
 def replaces_methods(stage: object, name: str) -> bool:
     """Return whether a function marked by :func:`calls` can replace a stage's
-    methods: no method that it bypasses was overridden."""
+    methods.
+
+    It can if no class overrides a method that it does not call.
+    """
     function: object = getattr(type(stage), name)
     return covers(stage, name, vars(function)['bypassed'])
 
@@ -111,10 +122,11 @@ def replaces_methods(stage: object, name: str) -> bool:
 # Asked for every batch, of few classes.
 @cached
 def hook_covers_method(cls: type, method: str, hook: str) -> bool:
-    """Return whether `hook` accounts for what `method` does.
+    """Return whether a class's `hook` fits its `method`.
 
-    It does not if a subclass overrides the method alone: the inherited hook
-    cannot know what the new method does.  Fuel's own classes are trusted.
+    It does not fit if a user's subclass overrides the method alone, since the
+    inherited hook does not know the new method.  Fuel's own classes are
+    trusted.
     """
     for base in cls.__mro__:
         if hook in vars(base):

@@ -1,4 +1,4 @@
-"""A producer in another process for a consumer in this one."""
+"""Run a producer in another process and a consumer in this process."""
 from __future__ import annotations
 
 import logging
@@ -27,15 +27,15 @@ __all__ = ['producer_consumer']
 logger = logging.getLogger(__name__)
 
 _DEFAULT_ADDRESS = 'tcp://127.0.0.1'
-# Seconds that a producer may go on after the consumer has what it needs:
-# long enough for its last checks to fail.
+# Seconds that a producer may run after the consumer has returned: long enough
+# for its last checks to fail.
 _END_SECONDS = 2.
-# Milliseconds that messages of an ended producer may be under way.
+# Milliseconds that messages of an ended producer may still arrive.
 _LINGER_MILLISECONDS = 1000
 # Seconds between checks whether the producer lives.
 _POLL_SECONDS = 0.1
 _FAILED = 'the producer process failed:'
-# Here local sockets may have names that are not paths.
+# True if local sockets may have names that are not paths.
 _HAS_NAMES = sys.platform == 'linux'
 
 
@@ -43,22 +43,24 @@ def producer_consumer(producer: Callable[[zmq.Socket[Any]], object],
                       consumer: Callable[[zmq.Socket[Any]], Any],
                       addr: str = _DEFAULT_ADDRESS, port: int | None = None,
                       context: zmq.Context[Any] | None = None) -> Any:
-    """Run a producer in another process and a consumer in this one.
+    """Run a producer in another process and a consumer in this process.
 
     Parameters
     ----------
     producer : callable
         Called in the other process with a ZeroMQ PUSH socket.
     consumer : callable
-        Called in this process with the PULL socket of what is pushed.
+        Called in this process with a PULL socket, which receives what the
+        producer sends.
     addr : str, optional
-        The interface to meet at, for TCP. With the default, and no `port`,
-        the two meet at an address that lets only the producer in.
+        The interface on which the consumer listens, for TCP. With the default
+        and without `port`, the consumer listens at a local address that only
+        the producer can use.
     port : int, optional
-        The TCP port to listen on. By default, and for 0, a free one.
+        The TCP port on which to listen. By default, and for 0, a free port.
     context : zmq.Context, optional
-        The context of the consumer's socket. By default one is made, and
-        ended afterwards.
+        The context of the consumer's socket. By default a new context, which
+        is ended afterwards.
 
     Returns
     -------
@@ -68,23 +70,24 @@ def producer_consumer(producer: Callable[[zmq.Socket[Any]], object],
     Raises
     ------
     Exception
-        What `producer` raised, with the traceback of the other process as a
-        note: when the consumer next waits for a message, or after it
-        returned, if the producer fails within two seconds of that.
+        The exception that `producer` raised, with the traceback of the other
+        process as a note. It is raised when the consumer waits for the next
+        message. If the producer fails within two seconds after the consumer
+        returned, it is raised then.
     WorkerError
         If the producer was killed, or ended while the consumer waits for
-        more; or if what it raised cannot be pickled.
+        more messages; or if its exception cannot be pickled.
 
     Notes
     -----
     When the consumer returns, the producer is ended.
 
-    ``send_pyobj`` and ``recv_pyobj`` of the two sockets do not pickle: they
-    carry None, booleans, numbers, text, bytes, arrays, and tuples, lists
-    and dicts of these.
+    ``send_pyobj`` and ``recv_pyobj`` of the two sockets do not pickle. They
+    send None, booleans, numbers, text, bytes, arrays, and tuples, lists and
+    dicts of these.
 
-    The consumer should wait with the socket's own methods; in a
-    ``zmq.Poller`` it does not see the end of the producer.
+    The consumer should wait with the socket's own methods. If it waits with a
+    ``zmq.Poller``, it does not notice the end of the producer.
 
     Examples
     --------
@@ -114,15 +117,15 @@ def producer_consumer(producer: Callable[[zmq.Socket[Any]], object],
 
 def _bind(socket: _PlainSocket, addr: str, port: int | None,
           stack: ExitStack) -> str:
-    """Make the consumer listen; return where the producer should connect."""
+    """Bind the consumer's socket; return the address for the producer."""
     if addr != _DEFAULT_ADDRESS or port is not None or not zmq.has('ipc'):
         if not port:
             return f'{addr}:{socket.bind_to_random_port(addr)}'
         address = f'{addr}:{port}'
     elif _HAS_NAMES:
-        # A name that is not a path leaves nothing behind, even if we are
-        # killed.  It has no permissions either, so the system is asked who
-        # connects.
+        # A name that is not a path leaves no file behind, even if this process
+        # is killed.  It has no permissions either, so the system checks which
+        # process connects.
         assert socket.producer is not None
         socket.setsockopt(
             zmq.SocketOption.IPC_FILTER_PID, socket.producer.process.pid)
@@ -141,10 +144,11 @@ def _bind(socket: _PlainSocket, addr: str, port: int | None,
 
 
 class _Producer:
-    """The other process, and the pipe on which it says how it ended.
+    """The producer's process, and the pipe on which it reports its end.
 
-    An empty message means that the producer returned, another one is what
-    it raised; the end of the pipe without a message, that it was killed.
+    An empty message means that the producer returned. Any other message is the
+    error that it raised. If the pipe ends without a message, the producer was
+    killed.
     """
 
     def __init__(self, producer: Callable[[zmq.Socket[Any]], object]) -> None:
@@ -177,7 +181,7 @@ class _Producer:
         self.checked = time.monotonic()
         if self.returned:
             return
-        # In this order: what it said before it ended is there to be read.
+        # In this order, since its last message may come before its end.
         ended = not self.process.is_alive()
         try:
             if not self.pipe.poll():
@@ -203,7 +207,7 @@ class _Producer:
         return f'with exit code {code}'
 
     def finish(self) -> None:
-        """Wait a moment for the producer to return, or to fail."""
+        """Wait up to two seconds for the producer to return or to fail."""
         deadline = time.monotonic() + _END_SECONDS
         self.check()
         while not self.returned:
@@ -213,7 +217,7 @@ class _Producer:
             self.check()
 
     def end(self) -> None:
-        """End the process, however far it got."""
+        """End the process, whether the producer has returned or not."""
         self.process.terminate()
         self.process.join(_END_SECONDS)
         if self.process.exitcode is None:
@@ -225,7 +229,7 @@ class _Producer:
 
 def _produce(producer: Callable[[zmq.Socket[Any]], object],
              pipe: Connection, not_mine: Connection) -> None:
-    """Run in the other process."""
+    """Run the producer, in the other process."""
     # Else this process would keep its own pipe from ending.
     not_mine.close()
     use_no_threads_of_torch()
@@ -252,8 +256,8 @@ def _produce(producer: Callable[[zmq.Socket[Any]], object],
         else:
             report = b''
         pipe.send_bytes(report)
-        # Leaving the context waits until all that was sent is delivered;
-        # if nobody wants it, the consumer's side ends this process.
+        # Leaving the context waits until all messages are delivered. If the
+        # consumer does not read them, its process ends this one.
 
 
 def _end_with_parent(pipe: Connection) -> None:
@@ -263,9 +267,10 @@ def _end_with_parent(pipe: Connection) -> None:
 
 
 class _PlainSocket(zmq.Socket[Any]):
-    """A socket that does not pickle, nor wait for a dead producer."""
+    """A socket that does not pickle, and does not wait for an ended
+    producer."""
 
-    # Of the consumer's socket alone. (pyzmq lets no other name be set.)
+    # Set for the consumer's socket alone. (pyzmq allows no undeclared names.)
     producer: _Producer | None = None
 
     def send_pyobj(self, obj: object, flags: int = 0, protocol: int = -1,
@@ -296,7 +301,7 @@ class _PlainSocket(zmq.Socket[Any]):
         return super().poll(timeout, flags)
 
     def _wait(self, flags: int) -> None:
-        """Wait for a message, or until it cannot come any more."""
+        """Wait for a message; raise an error if no more can come."""
         producer = self.producer
         if producer is None:
             return

@@ -1,4 +1,4 @@
-"""Finding files, and coming back to the folder one was in."""
+"""Find files, and restore the working directory."""
 import errno
 import os
 import stat
@@ -24,8 +24,7 @@ def find_in_data_path(filename: str) -> str:
     Raises
     ------
     FileNotFoundError
-        (An IOError.) If no folder has it; the text says where it was
-        looked for.
+        (An IOError.) If no folder has the file; the text names the folders.
 
     Examples
     --------
@@ -50,15 +49,18 @@ def find_in_data_path(filename: str) -> str:
         'fuel.config.data_path')
 
 
-# Programs wait at these until another one writes, or for ever.
+# A program that opens one of these may wait for another program, or for ever.
 _SPECIAL = ((stat.S_ISFIFO, 'a named pipe (FIFO)'),
             (stat.S_ISSOCK, 'a socket'),
             (stat.S_ISCHR, 'a device'), (stat.S_ISBLK, 'a device'))
 
 
 def refuse_special_file(path: str) -> None:
-    """Raise an error if a path leads to a pipe, a socket or a device, or back
-    to itself; opening finds any other problem."""
+    """Raise an error if a path leads to a pipe, a socket or a device, or if a
+    link leads back to itself.
+
+    Other problems are found when the file is opened.
+    """
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
@@ -77,15 +79,17 @@ def refuse_special_file(path: str) -> None:
 
 
 def refuse_folder(path: str, what: str) -> None:
-    """Raise an error if a path is that of a folder; `what` can be named in
-    it."""
+    """Raise IsADirectoryError if a path leads to a folder.
+
+    `what`: what to name in the folder, for the error.
+    """
     if os.path.isdir(path):
         raise IsADirectoryError(
             f'{os.path.abspath(path)!r} is a folder: name {what} in it')
 
 
 def looping_link(path: str, target: str = 'itself') -> OSError:
-    """Return the error that a link leads back to where it is."""
+    """Return the error that a link leads back to itself or to `target`."""
     return OSError(errno.ELOOP, (
         f'{path!r} is a link that leads back to {target}, so that nothing '
         f'can be read there: remove it, or let it lead to a file or another '
@@ -94,10 +98,10 @@ def looping_link(path: str, target: str = 'itself') -> OSError:
 
 @contextmanager
 def remember_cwd() -> Iterator[None]:
-    """Return to the present working directory when the block ends.
+    """Return a context that restores the working directory when it ends.
 
-    The working directory belongs to the whole process: do not use this
-    while other threads open relative paths.
+    The working directory belongs to the whole process. Do not use this while
+    other threads open relative paths.
 
     Examples
     --------

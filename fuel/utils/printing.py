@@ -1,14 +1,14 @@
-"""Texts as they are printed: those of files and of users, and tables."""
+"""Print texts of files and users safely, and print tables."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 
 def printable(text: str) -> str:
-    r"""Return a text without characters that steer a terminal or a browser.
+    r"""Return a text without characters that control a terminal or a browser.
 
-    It escapes control characters, those that change the direction of writing
-    and invalid ones, as `repr` does.
+    Control characters, characters that change the direction of writing and
+    invalid characters are escaped, as `repr` does.
 
     Examples
     --------
@@ -26,8 +26,8 @@ def aligned(rows: Sequence[Sequence[str]],
             num_left: int | None = None) -> Iterator[str]:
     """Yield a line for each row, its cells in columns.
 
-    `num_left`: number of columns that are aligned left; the others end at
-        the right. Defaults to None: all.
+    `num_left`: number of columns that are aligned left; the others are aligned
+        right. Defaults to None: all columns are aligned left.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:

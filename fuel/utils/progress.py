@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, perhaps two lines anywhere else."""
+"""Show progress: in a bar on a terminal, or in two lines elsewhere."""
 from __future__ import annotations
 
 import io
@@ -10,17 +10,18 @@ from contextlib import contextmanager
 from typing import Any
 
 
-# Seconds after which a task that is only shown if it is long is shown.
+# Seconds after which the progress of a task with `delay` is shown.
 DELAY = 2.
 
 
 class Bar:
-    """The progress of a long task; may be shared by threads.
+    """Progress of a long task, which threads may share.
 
-    `maxval`: None if the last value is unknown.
-    `start`: returns what shows the progress, None if nothing does.
-    `delay`: seconds after which the next progress is shown. Default: what
-        shows it is there from the beginning.
+    `maxval`: the last value, None if it is unknown.
+    `start`: returns the object that shows the progress, None if it is not
+        shown.
+    `delay`: seconds before the progress is shown. By default it is shown from
+        the beginning.
     """
 
     def __init__(self, maxval: int | None, start: Callable[[Bar], Any],
@@ -38,8 +39,10 @@ class Bar:
             self._due = time.monotonic() + delay
 
     def update(self, value: int) -> None:
-        """Show `value`, cut at the maximum, which a server may have stated
-        wrongly."""
+        """Show a value, at most the maximum.
+
+        A value may be larger, since a server may report a wrong maximum.
+        """
         with self._lock:
             if self._cancelled:
                 raise InterruptedError('cancelled')
@@ -53,25 +56,29 @@ class Bar:
                 self._shown.update(value)
 
     def cancel(self) -> None:
-        """Make the threads that share this fail when they go on."""
+        """Let the next update raise an error, in all threads that share this
+        object."""
         with self._lock:
             self._cancelled = True
 
     def advance(self, steps: int) -> None:
-        """Show `steps` more than before."""
+        """Add `steps` to the value that is shown."""
         self.update(self.value + steps)
 
     def finish(self, dirty: bool = False) -> None:
-        """End the display; `dirty`: the task was not finished."""
+        """End the display.
+
+        `dirty`: whether the task was not finished.
+        """
         if self._shown is not None:
             self._shown.finish(dirty=dirty)
 
 
 class _Screen:
-    """Standard output, or error, as it is now; some programs have none.
+    """The present standard output or standard error; some programs have none.
 
-    The drawing library takes ``sys.stdout`` itself for the one that there
-    was when the library was imported, and would write to that.
+    If the drawing library is given ``sys.stdout`` itself, it writes to the
+    stream that was there when the library was imported.
     """
 
     def __init__(self, name: str) -> None:
@@ -85,7 +92,7 @@ class _Screen:
         return type(self._stream).__module__.startswith('ipykernel.')
 
     def is_drawn_on(self) -> bool:
-        """Return whether a bar is shown here, as opposed to lines."""
+        """Return whether progress is shown in a bar here, not in lines."""
         return self.is_notebook() or bool(self._stream.isatty())
 
 
@@ -139,15 +146,17 @@ class _Lines:
 def progress(label: str, maxval: object = None,
              in_bytes: bool = False, in_lines: bool = False,
              delay: bool = False) -> Iterator[Bar]:
-    """Show how far a task has come while the context is entered.
+    """Return a context that shows the progress of a task.
 
-    `maxval`: number of steps, or of bytes. Anything but a positive integer
-        means that it is not known.
-    `in_lines`: whether to print two lines where there is no terminal: when the
-        context is entered and when it is left. Default False.
-    `delay`: whether to show nothing of a task that takes less than `DELAY`
-        seconds, and to show others on the standard error, in a bar or in
-        lines. For functions that most programs call on small data.
+    `label`: name of the task.
+    `maxval`: number of steps, or of bytes. Any value other than a positive
+        integer means that the number is not known.
+    `in_bytes`: whether the steps are bytes.
+    `in_lines`: whether to print two lines if there is no terminal: when the
+        context is entered and when it is left. Defaults to False.
+    `delay`: whether to show the progress only of tasks that take `DELAY`
+        seconds or more, on the standard error, in a bar or in lines. For
+        functions that most programs call on small data.
     """
     if isinstance(maxval, bool) or not isinstance(maxval, int) or maxval < 1:
         maxval = None

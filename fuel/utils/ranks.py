@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class FoundRank(NamedTuple):
-    """Rank of this process, world size, and their source."""
+    """Rank of this process, number of ranks, and the source of both."""
 
     rank: int
     num_ranks: int
@@ -16,7 +16,7 @@ class FoundRank(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether a launcher or a library gave the rank (bool)."""
+        """Whether a launcher or a library has set the rank (bool)."""
         return self.source != _NOBODY
 
 
@@ -35,23 +35,25 @@ LAUNCHERS = (
 
 
 def find_rank(starts_jax: bool = True) -> FoundRank:
-    """Return the rank of this process, and the world size.
+    """Return the rank of this process, and the number of ranks (world size).
 
-    They come from the first of these: a process group of `torch.distributed`;
-    the variables of torchrun, MPI or SLURM; Ray Train, if it is imported; JAX,
-    if it is imported. Otherwise this is the only process.
+    They come from the first of these that is there: a process group of
+    `torch.distributed`; environment variables of torchrun, MPI or SLURM; Ray
+    Train, if it is imported; JAX, if it is imported. Otherwise this process is
+    the only rank.
 
     Parameters
     ----------
     starts_jax : bool, optional
-        Whether JAX, where it is imported and asked, may start its backends,
-        which have threads and end `jax.distributed.initialize`.  Defaults to
-        True; with False, it is asked where they have started.
+        Whether finding the rank may start the backends of JAX.  They have
+        threads, and after their start `jax.distributed.initialize` fails.
+        Defaults to True.  With False, JAX is used only if its backends have
+        started.
 
     Raises
     ------
     ValueError
-        If a variable is not a number, or a number outside the range.
+        If a variable is not a number, or if the rank is out of range.
     """
     group = process_group()
     if group is not None:
@@ -74,7 +76,8 @@ def find_rank(starts_jax: bool = True) -> FoundRank:
 
 
 def process_group() -> Any:
-    """Return the module `torch.distributed` if it is initialised."""
+    """Return the module `torch.distributed` if it is initialised, else
+    None."""
     module: Any = sys.modules.get('torch.distributed')
     return (module if module is not None and module.is_available()
             and module.is_initialized() else None)
@@ -88,8 +91,11 @@ def store_of_group() -> Any:
 
 
 def ranks_wait(num_ranks: int) -> bool:
-    """Return whether as many ranks are known to wait for each other in each
-    step, as those of `torch.distributed` and JAX do."""
+    """Return whether ranks are known to wait for each other in each step.
+
+    The ranks of `torch.distributed` and of JAX do, if their number is
+    `num_ranks`.
+    """
     group = process_group()
     if group is not None:
         return bool(group.get_world_size() == num_ranks)
@@ -97,20 +103,21 @@ def ranks_wait(num_ranks: int) -> bool:
     if jax is not None and _has_started_jax() and (
             jax.process_count() == num_ranks):
         return True
-    # torchrun starts what initialises a process group later.
+    # A program that torchrun starts initialises a process group later.
     return 'RANK' in os.environ and (
         os.environ.get('WORLD_SIZE') == str(num_ranks))
 
 
 def _has_started_jax() -> bool:
-    """Return whether JAX has backends, which it does not say in public."""
+    """Return whether JAX has started its backends, by a private function."""
     bridge = sys.modules.get('jax._src.xla_bridge')
     started = getattr(bridge, 'backends_are_initialized', None)
     return started is not None and bool(started())
 
 
 def _found_in_ray_train() -> FoundRank | None:
-    """Return the number of this worker of Ray Train, None if it is none."""
+    """Return the rank of this worker of Ray Train; None if this process is not
+    a worker."""
     train = sys.modules.get('ray.train')
     if train is None or not hasattr(train, 'get_context'):
         return None

@@ -1,4 +1,4 @@
-"""Objects by their keys, one for all who ask, while somebody has it."""
+"""Shared objects by key, which exist as long as they are in use."""
 from __future__ import annotations
 
 import threading
@@ -13,10 +13,10 @@ Member = TypeVar('Member')
 
 
 class Registry(Generic[Key, Member]):
-    """Objects that are shared, held weakly.
+    """Shared objects by key, held weakly.
 
-    `lock`: held while one is made; a child made by a fork finds it free.
-    `find`: returns the object of a key, None if nobody has it.
+    `lock`: held while an object is made; a forked child gets a new lock.
+    `find`: returns the object of a key, None if it is not in use.
 
     Examples
     --------
@@ -40,14 +40,16 @@ class Registry(Generic[Key, Member]):
         self.lock = threading.RLock()
 
     def members(self) -> list[Member]:
-        """Return the objects that are referenced."""
+        """Return the objects that are in use."""
         # Listed at once, since other threads may make one meanwhile.
         return [member for reference in self._members.valuerefs()
                 if (member := reference()) is not None]
 
     def get(self, key: Key, make: Callable[..., Member], *args: Any) -> Member:
-        """Return the object of a key; make it of arguments if it is not in
-        use."""
+        """Return the object of a key; if none is in use, make one.
+
+        `make`: called with `args`; returns a new object.
+        """
         with self.lock:
             member = self._members.get(key)
             if member is None:

@@ -1,4 +1,4 @@
-"""Exceptions of another process, raised again here, and names of signals."""
+"""Raise exceptions of another process in this one; names of signals."""
 from __future__ import annotations
 
 import builtins
@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 from fuel import exceptions
 
-# Their constructors take more than a text, or they end loops.
+# Classes whose constructors take more than a text, or whose exceptions end
+# loops.
 _NOT_BY_TEXT = (StopIteration, StopAsyncIteration, UnicodeError,
                 ExceptionGroup)
 
 
-# Modules whose exceptions are raised as they are.
+# Modules whose exceptions are raised with their own classes.
 _KNOWN = 'builtins', 'fuel.exceptions'
 
 
@@ -32,9 +33,12 @@ class RemoteTraceback(Exception):  # noqa: N818 - it is a cause
 class ErrorReport(NamedTuple):
     """An exception as text.
 
-    `kind`: name of a built-in class, or of one of Fuel; None for any other.
-    `summary`: class and text.
-    `text`: argument of the constructor.
+    `kind`: name of the class if it is a built-in class or one of Fuel's; None
+        for any other class.
+    `summary`: class and text of the exception.
+    `text`: argument for the constructor.
+    `notes`: notes that were added to the exception.
+    `traceback`: the traceback as text.
     """
 
     kind: str | None
@@ -55,7 +59,11 @@ class ErrorReport(NamedTuple):
             ''.join(traceback.format_exception(error)))
 
     def rebuild(self, other: type[Exception], prefix: str) -> Exception:
-        """Return an exception that has the words."""
+        """Return an exception with the class, text and notes of the report.
+
+        `other`: class of the result if the original class cannot be used.
+        `prefix`: start of the text in this case.
+        """
         cls = getattr(builtins, self.kind or '', None) or getattr(
             exceptions, self.kind or '', None)
         if isinstance(cls, type) and issubclass(cls, Exception) \
@@ -75,8 +83,8 @@ def notes_of(error: BaseException) -> list[str]:
 
 
 def _text_of(error: BaseException) -> str:
-    # The text of a KeyError is its argument in quotes, which that of a new
-    # one would put in quotes once more.
+    # The text of a KeyError is its argument in quotes. A new KeyError with
+    # this text would add quotes again.
     if isinstance(error, KeyError) and len(error.args) == 1 \
             and isinstance(error.args[0], str):
         return error.args[0]
@@ -87,7 +95,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def pickle_error(error: Exception) -> bytes:
-    """Return an exception, or the known facts about it, pickled."""
+    """Return an exception pickled; if it cannot be pickled, only a report."""
     report = ErrorReport.of(error)
     pickled: bytes | None = None
     try:
@@ -101,9 +109,9 @@ def pickle_error(error: Exception) -> bytes:
 
 def unpickle_error(pickled: bytes, other: type[Exception],
                    prefix: str) -> Exception:
-    """Return the exception that :func:`pickle_error` was given.
+    """Return the exception that :func:`pickle_error` has pickled.
 
-    See :meth:`ErrorReport.rebuild` for one that does not pickle.
+    An exception that cannot be pickled is made by :meth:`ErrorReport.rebuild`.
     """
     content: tuple[Any, ErrorReport] = pickle.loads(pickled)
     original, report = content

@@ -16,15 +16,15 @@ from typing import Any, NamedTuple, TypeAlias, TypeGuard
 import numpy
 from numpy.typing import NDArray
 
-# Generators whose state can be saved. NumPy loads its own when they are
-# first asked for, so not here.
+# Generators whose state can be saved. The names are quoted, since NumPy
+# imports its generators at their first use.
 SavedGenerator: TypeAlias = (
     'numpy.random.RandomState | numpy.random.Generator | random.Random')
 
 
 def is_generator(candidate: object) -> TypeGuard[SavedGenerator]:
-    """Return whether the state of `candidate` can be saved as plain data."""
-    # The system's source of randomness has none.
+    """Return whether an object is a generator whose state can be saved."""
+    # The system's source of randomness does not have a state.
     return isinstance(candidate, (
         numpy.random.RandomState, numpy.random.Generator, random.Random)
         ) and not isinstance(candidate, random.SystemRandom)
@@ -33,7 +33,7 @@ def is_generator(candidate: object) -> TypeGuard[SavedGenerator]:
 def copy_generators(owner: object, known: dict[int, Any]) -> None:
     """Replace the attributes of an object that are generators by copies.
 
-    `known`: the copies that were made, by what they are copies of.
+    `known`: copies that were made, by the identities of the originals.
     """
     attributes = vars(owner)
     for name, value in attributes.items():
@@ -43,14 +43,15 @@ def copy_generators(owner: object, known: dict[int, Any]) -> None:
 
 
 def generator_in(owner: object) -> SavedGenerator | None:
-    """Return the generator that a stream or a scheme draws from, None if it
-    has none whose state can be saved."""
+    """Return the generator from which a stream or a scheme draws; None if it
+    has no generator whose state can be saved."""
     rng = getattr(owner, 'rng', None)
     return rng if rng is not None and is_generator(rng) else None
 
 
 def kind_of(rng: object) -> str | None:
-    """Return the name of the class whose states a generator takes."""
+    """Return the name of the kind of generator whose states `rng` can
+    restore; None if it is not such a generator."""
     return _kind(rng) if is_generator(rng) else None
 
 
@@ -83,7 +84,7 @@ def _plain(value: object) -> Any:
 def _as_text(words: NDArray[numpy.unsignedinteger]) -> str:
     """Return words as Base64, least significant byte first.
 
-    Decimal numbers would take twice the room, and ten times as long.
+    Decimal numbers would take twice the space and ten times as long.
     """
     little = words.astype(words.dtype.newbyteorder('<'), copy=False)
     return base64.b64encode(little.tobytes()).decode()
@@ -91,8 +92,9 @@ def _as_text(words: NDArray[numpy.unsignedinteger]) -> str:
 
 def _as_words(text: object, like: NDArray[numpy.unsignedinteger]
               ) -> NDArray[numpy.unsignedinteger]:
-    """Undo :func:`_as_text`; the words are to be like others."""
-    # No more is decoded than fits.
+    """Undo :func:`_as_text`; return words of the number and type of
+    `like`."""
+    # Not more is decoded than fits.
     if type(text) is not str or len(text) != -(-like.nbytes // 3) * 4:
         raise ValueError('not so many words')
     data = base64.b64decode(text, validate=True)
@@ -103,14 +105,17 @@ def _as_words(text: object, like: NDArray[numpy.unsignedinteger]
 
 
 class Snapshot(NamedTuple):
-    """The state of a generator, taken cheaply; see :func:`as_plain`."""
+    """State of a generator, which is quick to take.
+
+    :func:`as_plain` returns it as plain data.
+    """
 
     kind: str
     state: Any
 
 
 def take_snapshot(rng: object) -> Snapshot:
-    """Return the state of a generator as it is now."""
+    """Return the present state of a generator, as a snapshot."""
     if not is_generator(rng):
         raise TypeError(
             'the state of a generator can be saved for '
@@ -126,7 +131,7 @@ def take_snapshot(rng: object) -> Snapshot:
 
 
 def as_plain(snapshot: Snapshot) -> dict[str, Any]:
-    """Return the state of a generator, ready for JSON."""
+    """Return a snapshot as plain data that JSON can encode."""
     kind, state = snapshot
     if isinstance(state, tuple):
         version, internal, gauss = state
@@ -136,22 +141,23 @@ def as_plain(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def get_state(rng: object) -> dict[str, Any]:
-    """Return the present state of a generator, ready for JSON."""
+    """Return the present state of a generator as plain data."""
     return as_plain(take_snapshot(rng))
 
 
-# The largest numbers in NumPy's states: places in a buffer, switches, words.
+# The largest values of fields in NumPy's states: indices in a buffer, flags
+# and words.
 _LARGEST = {'pos': 624, 'buffer_pos': 4, 'has_gauss': 1, 'has_uint32': 1,
             'uinteger': 2 ** 32 - 1}
 
 
 def set_state(rng: SavedGenerator, state: Mapping[str, Any]) -> None:
-    """Put a generator into a state that :func:`get_state` returned."""
+    """Restore the state of a generator that :func:`get_state` returned."""
     _put(rng, check_generator_state(rng, state))
 
 
 def _put(rng: SavedGenerator, state: Any) -> None:
-    """Put a generator into a state as it takes it."""
+    """Restore the state of a generator, in the generator's own form."""
     if isinstance(rng, random.Random):
         rng.setstate(state)
     elif isinstance(rng, numpy.random.RandomState):
@@ -162,16 +168,19 @@ def _put(rng: SavedGenerator, state: Any) -> None:
 
 def saved_again(rng: SavedGenerator, state: Mapping[str, Any],
                 ) -> dict[str, Any]:
-    """Return the state of a copy of a generator that took up a saved one."""
+    """Restore a saved state in a copy of a generator; return the state of the
+    copy."""
     found, ours = check_generator_state(rng, state), copy.deepcopy(rng)
     _put(ours, found)
     return get_state(ours)
 
 
 def check_generator_state(rng: object, state: object) -> Any:
-    """Return a saved state as the generator takes it; refuse any other.
+    """Return a saved state in the generator's own form; raise ValueError if it
+    is damaged or does not fit.
 
-    NumPy does not check it, and would read outside of the generator.
+    NumPy does not check a state. A damaged state would make it read outside of
+    the generator's memory.
     """
     present = take_snapshot(rng)
     kind = state.get('kind') if isinstance(state, dict) else None
@@ -207,7 +216,8 @@ def _is_finite(value: object) -> bool:
 
 
 def _read_like(saved: object, present: object, name: str) -> Any:
-    """Return a part that has the form of the present one."""
+    """Return a part of a saved state, checked to have the form of the present
+    part."""
     if isinstance(present, Mapping):
         is_sound = False
         if isinstance(saved, dict) and saved.keys() == present.keys():

@@ -1,4 +1,4 @@
-"""Name the points at which tests inject faults."""
+"""Registry of the functions in which tests inject faults."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -6,15 +6,15 @@ from typing import TypeVar
 
 Function = TypeVar('Function', bound=Callable[..., object])
 
-#: The functions that are points, by name.
+#: The registered functions, by the name of the fault point.
 POINTS: dict[str, Callable[..., object]] = {}
 
 
 def fault_point(name: str) -> Callable[[Function], Function]:
-    """Register a function as a point; it is returned as it is, so that it
-    costs nothing.
+    """Register a function as a fault point.
 
-    :func:`fuel.testing.faults.intercept` puts something in its place.
+    The function itself is returned, so that the registration takes no time
+    later. :func:`fuel.testing.faults.intercept` replaces it in tests.
     """
     def register(function: Function) -> Function:
         POINTS[name] = function

@@ -1,4 +1,4 @@
-"""Checks of single indices and slices, and reading by several at once.
+"""Check single indices and slices, and read rows by lists of indices.
 
 Lists of indices are checked in `fuel.kernels.rows`.
 """
@@ -23,16 +23,16 @@ def iterable_fancy_indexing(iterable: Any, request: Any) -> Any:
     Parameters
     ----------
     iterable : indexable
-        Arrays and HDF5 data sets are given the request itself; a list or
-        another plain sequence is read item by item.
+        An array or an HDF5 data set is indexed with the request itself. A
+        list or another plain sequence is read item by item.
     request : int, slice, list of int or integer array
         The items to read, in this order.
 
     Returns
     -------
     object
-        ``iterable[request]``, or a list of items for a plain sequence and
-        a list of indices.
+        ``iterable[request]``. For a plain sequence and a list of indices, a
+        list of items.
 
     Examples
     --------
@@ -49,23 +49,23 @@ def iterable_fancy_indexing(iterable: Any, request: Any) -> Any:
 
 
 def sorted_fancy_indexing(indexable: Any, request: IndexList) -> Any:
-    """Read rows in ascending order, return them in the requested one.
+    """Read rows in ascending order; return them in the requested order.
 
-    Some objects, such as HDF5 data sets, are only indexed by lists that
-    increase and do not repeat. This adds support for any list.
+    Some objects, such as HDF5 data sets, can only be indexed by ascending
+    lists without repetitions. This function supports any list.
 
     Parameters
     ----------
     indexable : fancy-indexable object
         The sequence to index.
     request : list of int or integer array
-        Indices in any order, possibly repeated.
+        Indices in any order; an index may be repeated.
 
     Returns
     -------
     object
-        One row for each index, in the order of the request. No two rows
-        share memory.
+        One row for each index, in the order of the request. Rows do not share
+        memory with each other.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def sorted_fancy_indexing(indexable: Any, request: IndexList) -> Any:
 
 
 def reads_ascending_only(indexable: object) -> bool:
-    """Return whether an indexable takes indices only if they increase."""
+    """Return whether an object can only be indexed by ascending lists."""
     if isinstance(indexable, (numpy.ndarray, Sequence)):
         return False
     import h5py
@@ -100,7 +100,8 @@ def increases(indices: IndexArray) -> bool:
 
 
 def _own_objects(rows: NDArray[Any], position: IndexArray) -> Any:
-    """Repeat rows of objects so that a repeated array is a copy."""
+    """Return rows of objects by position; an array that is repeated is a
+    copy."""
     result = rows[position]
     seen: set[int] = set()
     for i, source in enumerate(position.tolist()):
@@ -111,12 +112,13 @@ def _own_objects(rows: NDArray[Any], position: IndexArray) -> Any:
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Return whether a value is an integer of any width, and no boolean."""
+    """Return whether a value is an integer of any width, not a boolean."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def check_integer(index: object, num_examples: int) -> int:
-    """Return `index` as an int in ``range(num_examples)``, or ValueError."""
+    """Return an index as an int; raise ValueError if it is not in
+    ``range(num_examples)``."""
     if not is_integer(index):
         raise ValueError(
             'a request: expected an integer, a slice, or a list or array of '
@@ -129,7 +131,10 @@ def check_integer(index: object, num_examples: int) -> int:
 
 
 def plain_slice(slice_: slice, name: str) -> slice:
-    """Return `slice_` with Python ints or None; ValueError for negatives."""
+    """Return a slice of ints or None; raise ValueError for negative parts.
+
+    `name`: name of the slice, for the error.
+    """
     parts: list[int | None] = []
     for part in ('start', 'stop', 'step'):
         value = getattr(slice_, part)
@@ -150,8 +155,8 @@ def plain_slice(slice_: slice, name: str) -> slice:
 
 
 def check_slice(slice_: slice, num_examples: int) -> slice:
-    """Return a slice of integers; refuse one that is empty, negative or out
-    of range."""
+    """Return a slice of ints or None; raise ValueError if it is empty,
+    negative or out of range."""
     slice_ = plain_slice(slice_, 'a request')
     start = slice_.start or 0
     stop = num_examples if slice_.stop is None else slice_.stop

@@ -1,4 +1,5 @@
-"""Signatures of callables, and of classes with the arguments of bases."""
+"""Signatures of callables, and of classes including their bases'
+arguments."""
 from __future__ import annotations
 
 import functools
@@ -21,10 +22,11 @@ _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def signature_of(function: Callable[..., object]) -> inspect.Signature:
-    """Return the signature of a callable; of a class, its constructor's.
+    """Return the signature of a callable; for a class, the signature of its
+    constructor.
 
-    Before 3.11.4, ``inspect.signature`` of a class takes an inherited
-    ``__new__`` in the place of an ``__init__`` that is defined nearer by.
+    Before Python 3.11.4, ``inspect.signature`` of a class uses an inherited
+    ``__new__`` instead of an ``__init__`` that a nearer class defines.
 
     Examples
     --------
@@ -43,8 +45,10 @@ def signature_of(function: Callable[..., object]) -> inspect.Signature:
 
 
 def _without_class(function: Callable[..., object]) -> Callable[..., object]:
-    """Return a callable with the signature of a function or class. It is
-    not a class, unless this has a ``__signature__`` of its own."""
+    """Return a callable with the signature of a function or class.
+
+    For a class without a ``__signature__``, it is a function.
+    """
     if isinstance(function, functools.partial):
         return functools.partial(_without_class(function.func),
                                  *function.args, **function.keywords)
@@ -60,8 +64,11 @@ def _says_its_own(cls: type) -> bool:
 
 
 def _constructor_of(cls: type) -> Callable[..., object] | None:
-    """Return the function that takes the arguments of a class first, None
-    if it is not written in Python, or the class says its signature."""
+    """Return the function that is called first with the arguments of a class.
+
+    Returns: None if the function is not written in Python, or if the class has
+        a ``__signature__``.
+    """
     call = type(cls).__call__
     if call is not type.__call__:
         return call
@@ -78,10 +85,10 @@ def _constructor_of(cls: type) -> Callable[..., object] | None:
 
 
 class ClassSignature:
-    """The attribute ``__signature__`` of a class and those derived from it.
+    """Attribute ``__signature__`` of a class and its subclasses.
 
-    It is the constructor's, where ``*args`` and ``**kwargs`` that go on to
-    the bases are replaced by the arguments that these take.
+    It is the signature of the constructor. ``*args`` and ``**kwargs`` that the
+    constructor passes to its bases are replaced by the bases' arguments.
 
     Examples
     --------
@@ -114,7 +121,8 @@ class ClassSignature:
 class _Constructor(NamedTuple):
     """An ``__init__``, and its parameters without `self`.
 
-    `variable`: what ``*args`` and ``**kwargs`` are annotated with.
+    `owner`: the class that defines it.
+    `variable`: the annotations of ``*args`` and ``**kwargs``.
     """
 
     owner: type
@@ -124,7 +132,8 @@ class _Constructor(NamedTuple):
 
 @cached
 def _constructor_in(base: type) -> _Constructor | None:
-    """Return the ``__init__`` that a class itself defines, if any."""
+    """Return the ``__init__`` that a class itself defines, None if it defines
+    none."""
     function = vars(base).get('__init__')
     if function is None or base is object:
         return None
@@ -161,8 +170,8 @@ def parameters_of(cls: type) -> Mapping[str, inspect.Parameter]:
 
 @cached
 def keywords_of(cls: type) -> Mapping[str, inspect.Parameter]:
-    """Return the keyword arguments of a class: its own, and those of its bases
-    that it passes on."""
+    """Return the keyword arguments of a class: its own arguments, and the
+    arguments that it passes to its bases."""
     return {parameter.name: parameter
             for parameter in _merged(_constructors(cls), guess=True)
             if parameter.kind in _BY_NAME}
@@ -170,15 +179,15 @@ def keywords_of(cls: type) -> Mapping[str, inspect.Parameter]:
 
 @cached
 def _arguments_of(cls: type) -> Sequence[inspect.Parameter]:
-    """Return the parameters of a class, and those of bases that it is known
-    to hand on."""
+    """Return the parameters of a class, including those that it is known to
+    pass to its bases."""
     return _merged(_constructors(cls))
 
 
 def _merged(constructors: Sequence[_Constructor],
             guess: bool = False) -> list[inspect.Parameter]:
-    """Return the parameters of the first of some constructors, where each
-    calls the next.
+    """Return all parameters of the first of some constructors; each
+    constructor calls the next one.
 
     `guess`: whether to assume that a user's constructor passes on all of its
         ``**kwargs``.
@@ -202,8 +211,11 @@ def _merged(constructors: Sequence[_Constructor],
 
 
 def _is_known(first: _Constructor, variable: inspect.Parameter) -> bool:
-    """Return whether ``*args`` or ``**kwargs`` go to the next constructor:
-    they are Fuel's, or a type says so."""
+    """Return whether it is known what ``*args`` or ``**kwargs`` stand for.
+
+    In Fuel's classes they are passed to the next constructor. In others, an
+    annotation says it.
+    """
     annotation = first.variable[variable.name]
     return (is_own(first.owner) or annotation is Never
             or get_origin(annotation) is Unpack)
@@ -212,8 +224,8 @@ def _is_known(first: _Constructor, variable: inspect.Parameter) -> bool:
 def _handed_on(first: _Constructor, variable: inspect.Parameter,
                further: Sequence[inspect.Parameter]
                ) -> list[inspect.Parameter]:
-    """Return which of the next constructor's parameters ``*args`` or
-    ``**kwargs`` stand for."""
+    """Return the next constructor's parameters for which ``*args`` or
+    ``**kwargs`` stand."""
     annotation = first.variable[variable.name]
     if annotation is Never:
         return []
@@ -230,14 +242,15 @@ def _handed_on(first: _Constructor, variable: inspect.Parameter,
 
 
 def _by_name(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return a parameter as one that is given by name."""
+    """Return a parameter as a keyword-only parameter."""
     if parameter.kind is parameter.VAR_KEYWORD:
         return parameter
     return parameter.replace(kind=parameter.KEYWORD_ONLY)
 
 
 def _annotation(function: Any, parameter: inspect.Parameter) -> object:
-    """Return the annotation of a parameter, None if it has no value."""
+    """Return the value of a parameter's annotation; None if it cannot be
+    evaluated."""
     annotation: object = parameter.annotation
     if not isinstance(annotation, str):
         return annotation

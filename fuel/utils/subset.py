@@ -1,4 +1,4 @@
-"""Choose examples of a data set, as a slice or a sorted list of indices."""
+"""Subsets of a data set's examples: a slice or a sorted list of indices."""
 from typing import Any
 
 import numpy
@@ -10,22 +10,22 @@ from fuel.utils.sequences import (IndexArray, IndexList, check_integer,
 
 
 class Subset:
-    """A description of a subset of examples.
+    """A subset of the examples of a data set.
 
     Parameters
     ----------
     list_or_slice : list of int, integer array or slice
-        The examples of the subset. Order and repetition are not kept:
-        indices are sorted and made unique, and contiguous ones become a
-        slice. A slice has a step of 1 (or None).
+        The examples of the subset. Their order and repetitions are not kept:
+        indices are sorted, and repeated ones are removed. Consecutive indices
+        become a slice. The step of a slice must be 1 (or None).
     original_num_examples : int
-        Number of examples in the data set this subset belongs to.
+        Number of examples in the whole data set.
 
     Raises
     ------
     ValueError
-        For indices or a slice outside the data set, for negative ones, for
-        booleans and floats, and for a step other than 1.
+        For indices or a slice outside of the data set, for negative indices,
+        for booleans and floats, and for a step other than 1.
 
     Notes
     -----
@@ -52,7 +52,7 @@ class Subset:
                 f'got {original_num_examples!r}')
         self.original_num_examples = int(original_num_examples)
         self._list: list[int] | None = None
-        # As it was given, if it was; else the examples are an array.
+        # The slice as it was given; None if the examples are an array.
         self._slice: slice | None = None
         self._examples: range | IndexArray = (
             self._read_slice(list_or_slice)
@@ -104,10 +104,10 @@ class Subset:
                 f'{self.original_num_examples})')
 
     def __add__(self, other: 'Subset') -> 'Subset':
-        """Return the subset of examples that are in either of the two.
+        """Return the subset of the examples that are in one of two subsets.
 
-        Two slices that overlap or touch give a slice, anything else a
-        sorted list.
+        If both are slices that overlap or touch, the result is a slice.
+        Otherwise it is a sorted list.
         """
         if not isinstance(other, Subset):
             return NotImplemented
@@ -125,24 +125,26 @@ class Subset:
             numpy.concatenate([self._as_array(), other._as_array()]), total)
 
     def __getitem__(self, request: object) -> Any:
-        """Translate a request on the subset to one on the whole data set.
+        """Return a request for the whole data set, from a request within the
+        subset.
 
         Parameters
         ----------
         request : int, slice, list of int or integer array
-            Positions within the subset, in any order, possibly repeated.
+            Positions within the subset, in any order; they may be repeated.
 
         Returns
         -------
         int, slice or list of int
-            An int for an int; a slice for a slice of a slice-based subset;
-            otherwise a list, in the order of the request. ``slice(None)``
-            gives `list_or_slice`.
+            An int for an int; a slice for a slice of a subset that is a slice;
+            otherwise a list, in the order of the request. For
+            ``slice(None)``, `list_or_slice`.
 
         Raises
         ------
         ValueError
-            If the request is empty, negative, out of range, or no request.
+            If the request is empty, negative or out of range, or if it has
+            another type.
         """
         if _is_everything(request):
             return self.list_or_slice
@@ -152,8 +154,8 @@ class Subset:
         return translated
 
     def translate(self, request: Any) -> int | slice | IndexArray:
-        """Return the result of ``subset[request]``, with arrays instead of
-        lists.
+        """Return the result of ``subset[request]``, with an array instead of a
+        list.
 
         Parameters
         ----------
@@ -192,20 +194,20 @@ class Subset:
     @classmethod
     def subset_of(cls, subset: 'Subset',
                   list_or_slice: IndexList | slice) -> 'Subset':
-        """Construct a subset of a subset.
+        """Return a part of a subset, as a subset of the whole data set.
 
         Parameters
         ----------
         subset : Subset
-            The subset to take a part of.
+            The subset from which a part is taken.
         list_or_slice : list of int, integer array or slice
-            Positions within `subset`; not empty, but for ``slice(None)`` of
-            an empty subset.
+            Positions within `subset`. They must not be empty; only
+            ``slice(None)`` may select nothing, from an empty subset.
 
         Returns
         -------
         Subset
-            In terms of the original data set.
+            The part, with the indices of the whole data set.
 
         Examples
         --------
@@ -223,7 +225,8 @@ class Subset:
 
     @classmethod
     def empty_subset(cls, original_num_examples: int) -> 'Subset':
-        """Construct a subset of no example of `original_num_examples`."""
+        """Return an empty subset of a data set of `original_num_examples`
+        examples."""
         return cls([], original_num_examples)
 
     @property
@@ -237,17 +240,17 @@ class Subset:
 
     @property
     def is_list(self) -> bool:
-        """Whether the subset is a list, as opposed to a slice (bool)."""
+        """Whether the subset is a list, not a slice (bool)."""
         return self._slice is None
 
     @property
     def num_examples(self) -> int:
-        """Number of examples the subset spans."""
+        """Number of examples in the subset."""
         return len(self._examples)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no example in the subset (bool)."""
+        """Whether the subset has no examples (bool)."""
         return self.num_examples == 0
 
     def _as_array(self) -> IndexArray:
@@ -263,29 +266,30 @@ class Subset:
 
     def index_within_subset(self, indexable: Any, subset_request: Any,
                             sort_indices: bool = False) -> Any:
-        """Index an object within the context of this subset.
+        """Return rows of an object, by positions within this subset.
 
         Parameters
         ----------
         indexable : indexable object
-            What to index: an array, an HDF5 data set, a list, ...
+            Object with the rows of the whole data set: an array, an HDF5 data
+            set, a list, ...
         subset_request : int, slice, list of int or integer array
-            Positions within this subset, in any order, possibly repeated.
+            Positions within this subset, in any order; they may be repeated.
         sort_indices : bool, optional
-            Read a list in ascending order and put the rows in the requested
-            order afterwards. An HDF5 data set, which reads in no other
-            way, is always read so. Defaults to False.
+            Whether to read a list in ascending order, and to put the rows in
+            the requested order afterwards. An HDF5 data set is always read in
+            this way, since it supports no other. Defaults to False.
 
         Returns
         -------
         object
-            The rows in the order of the request; for an int or a slice,
-            exactly what `indexable` gives (which may be a view).
+            The rows in the order of the request. For an int or a slice, the
+            result of indexing `indexable`, which may be a view.
 
         Raises
         ------
         ValueError
-            If the subset is empty, or the request is not valid in it.
+            If the subset is empty, or the request is invalid for it.
 
         Examples
         --------
@@ -311,19 +315,20 @@ class Subset:
     @staticmethod
     def slice_to_numerical_args(slice_: slice,
                                 num_examples: int) -> tuple[int, int, int]:
-        """Translate a slice's attributes into numbers.
+        """Return the attributes of a slice as numbers.
 
         Parameters
         ----------
         slice_ : slice
-            Slice for which numerical attributes are wanted.
+            The slice.
         num_examples : int
-            What `stop` is if the slice has none.
+            The value of `stop` if it is None in the slice.
 
         Returns
         -------
         start, stop, step : int
-            With 0, `num_examples` and 1 in the place of None.
+            The attributes of the slice, with 0, `num_examples` and 1 in place
+            of None.
 
         Examples
         --------
@@ -337,7 +342,7 @@ class Subset:
 
     @staticmethod
     def _is_list(list_or_slice: object) -> bool:
-        """Return whether a request lists indices."""
+        """Return whether a request is a list or an array of indices."""
         return isinstance(list_or_slice, (list, tuple, range, numpy.ndarray))
 
     @staticmethod

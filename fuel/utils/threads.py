@@ -1,8 +1,8 @@
-"""A small pool of threads, owned by the process, for work without the GIL.
+"""A small pool of threads of the process, for work without the GIL.
 
-The pool is made when it is first needed. Before a fork its threads end, so
-that no process starts life with a lock held by a thread it does not have;
-parent and child each make a new pool when they next need one.
+The pool is made when it is needed for the first time. Its threads end before a
+fork, so that a child never has a lock that a missing thread holds. Parent and
+child each make a new pool when they need one.
 """
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from fuel.utils.forks import Step, at_fork
 
 Result = TypeVar('Result')
 
-# Chunks for each thread: enough that one slow chunk does not keep the other
-# threads waiting, few enough that handing them out costs nothing.
+# Chunks per thread: enough that other threads do not wait for one slow chunk,
+# few enough that distributing them takes no time.
 CHUNKS_PER_THREAD = 4
-# All the threads there can ever be, however many callers ask at once.
+# The largest number of threads of the pool, for all callers together.
 MAX_THREADS = 256
 
 # An entry of a stack, as traceback or faulthandler writes it; its file and its
@@ -53,7 +53,8 @@ _thread = _Thread()
 
 
 def number_of_threads() -> int:
-    """Return the number of threads of a stage: ``config.num_threads``."""
+    """Return the number of threads that a stage uses:
+    ``config.num_threads``."""
     threads: int = config.num_threads
     return threads
 
@@ -61,18 +62,19 @@ def number_of_threads() -> int:
 def map_chunks(function: Callable[[int, int], Result], n_items: int,
                min_items_per_thread: int = 1,
                num_threads: int | None = None) -> list[Result]:
-    """Call a function for consecutive chunks of a range, on all cores.
+    """Call a function for consecutive chunks of a range, on all cores, and
+    return its results in order.
 
-    The calling thread works too, and a call from within the pool runs in
-    its own thread alone, so calls may be nested and never wait for
-    each other.
+    The calling thread runs chunks too. A call from a thread of the pool runs
+    in this thread alone. So calls may be nested, and never wait for each
+    other.
 
     `function`: called as ``function(start, stop)`` with ``0 <= start < stop <=
-        n_items``, in any order and from several threads at once. It gains from
-        threads only where it releases the GIL.
-    `min_items_per_thread`: no chunk is smaller, unless the whole range is: the
-        size from which a second thread pays, as measured.
-    `num_threads`: most threads to use. Default is
+        n_items``, in any order and from several threads at once. Threads make
+        it faster only if it releases the GIL.
+    `min_items_per_thread`: the smallest size of a chunk, unless the whole
+        range is smaller. Below this size, a second thread should not pay.
+    `num_threads`: the largest number of threads to use. Defaults to
         :func:`number_of_threads`.
 
     Examples
@@ -99,7 +101,8 @@ def map_chunks(function: Callable[[int, int], Result], n_items: int,
 
 
 class _Chunks:
-    """The chunks of one call, handed out to whichever thread is free."""
+    """The chunks of one call; each thread takes the next one when it is
+    free."""
 
     def __init__(self, function: Callable[[int, int], Result],
                  n_items: int, n_chunks: int) -> None:
@@ -111,10 +114,10 @@ class _Chunks:
         self.counter = itertools.count()
 
     def work(self) -> None:
-        """Run chunks until there are none, or until one has failed.
+        """Run chunks until none is left, or until one has failed.
 
-        Chunks are begun in order, so whatever comes before a failed one
-        was begun as well: the first failure does not depend on timing.
+        Chunks are begun in order, so all chunks before a failed chunk are run
+        as well. Which error is the first one does not depend on timing.
         """
         for i in self.counter:
             if i >= len(self.results) or self.errors:
@@ -126,9 +129,9 @@ class _Chunks:
                 self.errors[i] = error
 
     def release(self) -> list[Any]:
-        """Return the results, and let go of them and of the function.
+        """Return the results, and release them and the function.
 
-        The pool may hold this object for a while after its work is done.
+        The pool may hold this object for some time after its work is done.
         """
         results, self.results = self.results, []
         del self.function
@@ -141,8 +144,8 @@ def _run(function: Callable[[int, int], Result], n_items: int,
     chunks = _Chunks(function, n_items, n_chunks)
     helpers = _submit(chunks.work, threads - 1)
     chunks.work()
-    # A helper that has not begun has nothing left to do; to wait for it
-    # would be to wait for the work of others.
+    # A helper that has not begun is not needed any more. Waiting for it would
+    # mean waiting for the work of other callers.
     wait([helper for helper in helpers if not helper.cancel()])
     results = chunks.release()
     if chunks.errors:
@@ -151,22 +154,22 @@ def _run(function: Callable[[int, int], Result], n_items: int,
 
 
 def start(task: Callable[[], None]) -> None:
-    """Begin a task in the background; its errors are dropped."""
+    """Queue a task for a thread of the pool; its errors are dropped."""
     _submit(task, 1)
 
 
 def end_thread_at_exit() -> None:
-    """End this thread silently if the interpreter is about to end.
+    """Raise SystemExit if the interpreter is about to end.
 
-    A daemon thread may lose what it waits for then, which is not an error.
+    A daemon thread may fail then without an error of the program.
     """
     if not threading.main_thread().is_alive():
         raise SystemExit
 
 
 def stack_of(thread: int) -> str:
-    """Return the stack of a thread, the user's lines first; empty if it
-    ended."""
+    """Return the stack of a thread, the user's lines first; '' if the thread
+    has ended."""
     frame = sys._current_frames().get(thread)
     if frame is None:
         return ''
@@ -175,9 +178,12 @@ def stack_of(thread: int) -> str:
 
 
 def users_lines_first(stack: str, *, is_newest_first: bool) -> str:
-    """Return the text of stacks with the lines of users before it.
+    """Return the text of stacks, after a list of the user's own calls.
 
-    Those of Fuel, Python and installed packages are around them, and more.
+    The text alone has many more calls, of Fuel, Python and installed packages.
+
+    `stack`: the text.
+    `is_newest_first`: whether the last call is the first one in the text.
     """
     entries = [entry.group() for entry in _ENTRY.finditer(stack)]
     if not is_newest_first:
@@ -211,7 +217,7 @@ def _libraries() -> tuple[str, ...]:
 
 
 def _submit(work: Callable[[], None], times: int) -> list[Future[None]]:
-    """Queue some work a number of times."""
+    """Queue a task `times` times in the pool."""
     global _pool
     with _lock:
         if _pool is None:
@@ -223,7 +229,8 @@ def _submit(work: Callable[[], None], times: int) -> list[Future[None]]:
 
 
 def mark_thread() -> None:
-    """Mark this thread as one of the pool, so that it computes alone."""
+    """Mark this thread, so that its calls of :func:`map_chunks` use no other
+    threads."""
     _thread.is_ours = True
 
 
@@ -244,8 +251,11 @@ def before_fork() -> None:
 
 
 def after_fork_in_parent() -> None:
-    """Let threads start again, also if Ctrl-C has ended this at an earlier
-    fork and left the lock to this thread."""
+    """Let threads start again.
+
+    The lock is released as often as this thread holds it, since Ctrl-C may
+    have interrupted this function at an earlier fork.
+    """
     if not _thread.is_ours:
         with suppress(RuntimeError):
             while True:
@@ -253,7 +263,7 @@ def after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """Start anew: the threads that held the lock do not exist here."""
+    """Make a new lock: the threads that held the old one do not exist here."""
     global _lock, _pool
     _lock = threading.RLock()
     _pool = None

@@ -1,4 +1,4 @@
-"""Warnings that point to the line of the user."""
+"""Warnings that point to the user's line of code."""
 from __future__ import annotations
 
 import sys
@@ -9,10 +9,10 @@ _PACKAGE = __name__.partition('.')[0]
 
 
 def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
-    """Warn, at the innermost line that is none of Fuel's.
+    """Issue a warning that points to the innermost line outside of Fuel.
 
-    How far up that is depends on the way by which a function was reached: a
-    data set may be made by its class, or by a function that opens any.
+    The number of calls between this line and the caller varies: a user may
+    call the class of a data set, or a function that opens any data set.
     """
     level, frame = 1, sys._getframe()
     while True:
