@@ -14,7 +14,7 @@ __all__ = ['Description', 'HDF5Array', 'HDF5Group', 'Reader', 'choose_reader',
 
 
 def __getattr__(name: str) -> Any:
-    # For programs that use h5py's names; data sets do not need it.
+    # Only programs that use h5py's names need this module.
     if name in ('HDF5Array', 'HDF5Group', 'open_hdf5'):
         return getattr(import_module('fuel.storage.hdf5_file'), name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

@@ -1,4 +1,4 @@
-"""Attributes of variable length, checked before HDF5 reads them."""
+"""Check attributes of variable length before HDF5 reads them."""
 from __future__ import annotations
 
 import json
@@ -34,11 +34,12 @@ class HeaderMessage(NamedTuple):
 
 
 def check_attribute(dataset: h5py.Dataset | h5py.Group, name: str) -> None:
-    """Check that an attribute's values of variable length are in the file.
+    """Raise ValueError if an attribute's values of variable length are not in
+    the file.
 
-    HDF5 ends the process, or waits for ever, where they are not. Those of
-    files that are written at the same time, and of objects with very many
-    attributes, are left unchecked.
+    If they are not, HDF5 ends the process or waits for ever. Attributes of
+    files that are open for writing, and of objects with very many attributes,
+    are not checked.
     """
     handle = h5py.h5i.get_file_id(dataset.id)
     base, usual = addressing(handle)
@@ -47,7 +48,7 @@ def check_attribute(dataset: h5py.Dataset | h5py.Group, name: str) -> None:
     if not itemsize or not usual or obstacle_of_file(dataset):
         return
     file = raw_file(dataset)
-    # `h5o.get_info` would go through the chunks too, and crash there.
+    # `h5o.get_info` would read the chunks too, and may crash there.
     low, high = h5py.h5g.get_objinfo(dataset.id).objno
     address = high << 32 | low
     count = int(numpy.prod(attribute.shape, dtype=object))
@@ -87,11 +88,11 @@ def read_attribute(node: h5py.Dataset | h5py.Group, name: str) -> Any:
 
 
 def _itemsize(kind: h5py.h5t.TypeID, name: str) -> int:
-    """Return the size of an element of an attribute of variable length, 0 of
-    strings of one length.
+    """Return the size of an element of an attribute of variable length; 0 for
+    strings of fixed length.
 
-    HDF5 also crashes on types that it does not expect, so that only those
-    are allowed which labels and lists of scales have.
+    HDF5 also crashes on types that it does not expect. So only the types that
+    labels and lists of scales have are allowed.
     """
     if kind.get_class() == h5py.h5t.STRING:
         return int(kind.is_variable_str())
@@ -103,8 +104,8 @@ def _itemsize(kind: h5py.h5t.TypeID, name: str) -> int:
 
 def _references(file: FileBytes, base: int, address: int, name: str,
                 count: int) -> NDArray[numpy.void] | None:
-    """Return the value of an attribute as it is in the file, None if it is
-    not in the object's header."""
+    """Return the references that an attribute stores in the file; None if the
+    attribute is not in the object's header."""
     for message in _messages(file, base, address):
         if message.kind != ATTRIBUTE or message.flags & SHARED:
             continue
@@ -120,7 +121,8 @@ def _references(file: FileBytes, base: int, address: int, name: str,
 
 def _messages(file: FileBytes, base: int,
               address: int) -> Iterator[HeaderMessage]:
-    """List the entries of an object's header, of either version."""
+    """Yield the entries of an object's header, in either version of the
+    format."""
     start = base + address
     head = file.read(start, 16)
     if head[:4] == b'OHDR':
@@ -148,7 +150,7 @@ def _messages(file: FileBytes, base: int,
 
 
 def _split(data: bytes, layout: str) -> Iterator[HeaderMessage]:
-    """Split a block of a header into its entries."""
+    """Yield the entries of a block of a header."""
     head = struct.calcsize(layout)
     place = 0
     while place + head <= len(data):
@@ -159,7 +161,7 @@ def _split(data: bytes, layout: str) -> Iterator[HeaderMessage]:
 
 
 def _attribute(content: bytes) -> tuple[bytes, bytes]:
-    """Return name and value from an entry that holds an attribute."""
+    """Return the name and value from a header's entry for an attribute."""
     if len(content) < 8:
         return b'', b''
     version = content[0]
@@ -179,7 +181,8 @@ CLASS_NAMES = 'class_names'
 
 
 def axis_labels(node: object) -> tuple[str, ...] | None:
-    """Return the labels of the axes of a source."""
+    """Return the labels of the axes of a source; None if the node is not an
+    array."""
     if not isinstance(node, h5py.Dataset):
         return None
     with naming_file(node.file.filename, _name(node)):
@@ -195,7 +198,10 @@ def axis_labels(node: object) -> tuple[str, ...] | None:
 
 def class_names(h5file: h5py.File,
                 sources: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the names of classes in a file, first those of 'targets'."""
+    """Return the names of classes in a file, None if there are none.
+
+    The names of the source 'targets' are preferred.
+    """
     for source in sorted(sources, key=lambda name: name != 'targets'):
         node = h5file[source]
         with naming_file(h5file.filename, source):
@@ -212,7 +218,8 @@ def class_names(h5file: h5py.File,
 
 
 def own_labels(dataset: h5py.Dataset) -> tuple[str, ...]:
-    """Return the labels of a data set's axes, '' for those without."""
+    """Return the labels of a data set's axes; '' for an axis without a
+    label."""
     if LABELS not in dataset.attrs:
         return ('',) * int(dataset.ndim)
     check_attribute(dataset, LABELS)
@@ -224,15 +231,16 @@ def own_labels(dataset: h5py.Dataset) -> tuple[str, ...]:
 
 
 def labels_of_batch(labels: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the labels of a batch of rows, by those of the axes of the array
-    that they are rows of; None unless each other axis has one."""
+    """Return the axis labels of a batch, from the axis labels of the source's
+    array; None if an axis other than the first has no label."""
     if not any(labels) or not all(labels[1:]):
         return None
     return 'batch', *labels[1:]
 
 
 def scale(node: object, name: str) -> h5py.Dataset | None:
-    """Return the dimension scale of that name on the first axis."""
+    """Return the dimension scale with a name on the first axis of an array;
+    None if there is none."""
     if not isinstance(node, h5py.Dataset) or not node.shape:
         return None
     with naming_file(node.file.filename, _name(node)):

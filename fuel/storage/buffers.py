@@ -1,7 +1,7 @@
-"""Memory for decoded chunks, used again and again.
+"""Buffers for decoded chunks, which are reused.
 
-Chunks live long while what they are decoded from does not. From one heap,
-the two would leave holes that grow with every epoch.
+Decoded chunks live long, but the compressed data do not. If both came from one
+heap, they would leave holes that grow with every epoch.
 """
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from collections import deque
 import numpy
 from numpy.typing import NDArray
 
-# Bytes asked from the system at once, and how many buffers at most; so many
-# times as much from the second time on.
+# Bytes that are requested from the system at once; the largest number of
+# buffers that are made at once; and the factor for later requests.
 SLAB = 4 << 20
 MOST = 256
 LATER = 4
-# Not shared with a child made by a fork, which writes chunks of its own.
+# Not shared with a forked child, which writes its own chunks.
 PRIVATE: dict[str, int] = (
     {} if sys.platform == 'win32'
     else {'flags': mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS})
@@ -26,26 +26,32 @@ PRIVATE: dict[str, int] = (
 
 def _take_first(queue: deque[NDArray[numpy.uint8]],
                 ) -> tuple[NDArray[numpy.uint8], int]:
-    """Take the first buffer of a queue; count the references to it."""
+    """Remove the first buffer of a queue; return it and the number of
+    references to it."""
     buffer = queue.popleft()
     return buffer, sys.getrefcount(buffer)
 
 
-# The count where nobody else has a buffer. Versions of Python differ in which
-# variables and arguments count, even from one function to the next.
+# The number of references if no other code holds a buffer. It depends on the
+# version of Python, and on the function that counts them.
 ALONE = _take_first(deque([numpy.empty(0, numpy.uint8)]))[1]
 
 
 def buffer_nbytes(nbytes: int) -> int:
-    """Return the size of the buffers for chunks of about so many bytes: chunks
-    of nearly one size can share buffers."""
+    """Return the size of the buffers for chunks of about `nbytes` bytes.
+
+    Chunks of similar sizes have buffers of one size, so that they can share
+    buffers.
+    """
     step = max(64, 1 << nbytes.bit_length() >> 3)
     return -(-nbytes // step) * step
 
 
 class Buffers:
-    """Buffers of some sizes. The caller sees to it that one thread at a time
-    uses this object."""
+    """Pool of buffers of several sizes.
+
+    The caller must ensure that one thread at a time uses this object.
+    """
 
     def __init__(self) -> None:
         self._free: dict[int, deque[NDArray[numpy.uint8]]] = {}
@@ -57,20 +63,20 @@ class Buffers:
         in_use: list[NDArray[numpy.uint8]] = []
         while free:
             buffer, count = _take_first(free)
-            # A batch may still be copied from it: others hold it then.
+            # Another thread holds a buffer while it copies a batch from it.
             if count == ALONE:
-                # The next time before those that the system has not made yet.
+                # They are used before buffers whose pages do not exist yet.
                 free.extendleft(in_use)
                 return buffer
             in_use.append(buffer)
         free.extend(in_use)
         free.extend(_slab(nbytes, times))
-        # The last, which is new: those before it are in use.
+        # The last buffer, which is new: the first ones are in use.
         return free.pop()
 
     def give_back(self, buffer: NDArray[numpy.uint8]) -> None:
         """Take back a buffer that :meth:`take` returned."""
-        # Used again before those that the system has not made yet.
+        # It is used before buffers whose pages do not exist yet.
         self._free[buffer.nbytes].appendleft(buffer)
 
 
@@ -79,18 +85,21 @@ def _slab(nbytes: int, times: int) -> NDArray[numpy.uint8]:
     count = max(1, times * min(MOST, SLAB // nbytes))
     memory = mmap.mmap(-1, count * nbytes, **PRIVATE)
     if times > 1 and sys.platform == 'linux':
-        # To clear small pages takes a third of the time of decoding. Where
-        # the advice is refused, they do.
+        # Clearing small pages would take a third of the time of decoding. The
+        # system may refuse this advice.
         with contextlib.suppress(OSError):
             memory.madvise(mmap.MADV_HUGEPAGE)
     return numpy.frombuffer(memory, numpy.uint8).reshape(count, nbytes)
 
 
 class Scratch:
-    """Memory that is needed for a moment: to ask the system for it takes as
-    long as to decode into it. Threads may use one object at once."""
+    """Pool of arrays that are needed for a short time.
 
-    # Larger arrays are new each time, and so are more of them.
+    Getting new memory from the system would take as long as decoding into it.
+    Several threads may use this object at once.
+    """
+
+    # Larger arrays are not reused, nor are more than so many arrays.
     LARGEST = 2 << 20
     MOST = 64
 
@@ -98,8 +107,8 @@ class Scratch:
         self._all: deque[NDArray[numpy.uint8]] = deque()
 
     def take(self, nbytes: int) -> NDArray[numpy.uint8]:
-        """Return an array of arbitrary content, which is used again when no
-        part of it is referenced."""
+        """Return an array of arbitrary content; it is reused when no reference
+        to a part of it is left."""
         if nbytes > self.LARGEST:
             return numpy.empty(nbytes, numpy.uint8)
         for _ in range(len(self._all)):

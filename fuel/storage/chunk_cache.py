@@ -1,9 +1,9 @@
-"""Decoded chunks, remembered within a budget of bytes.
+"""Cache of decoded chunks, within a budget of bytes.
 
-Files that are given no `cache_bytes` share one `ChunkCache` in this process. A
-file that is given them has its own; files that are opened together have one
-for all. All readers of the same chunks share a `ChunkStore`. Both live as long
-as a reader.
+Files that are opened without `cache_bytes` share one `ChunkCache` in this
+process. A file that is opened with this argument has its own cache. Files that
+are opened together with it share one. All readers of the same chunks share a
+`ChunkStore`. Caches and stores exist as long as a reader uses them.
 """
 from __future__ import annotations
 
@@ -26,35 +26,36 @@ from fuel.utils.memory_limit import usable_memory
 from fuel.utils.registry import Registry
 
 Decoded: TypeAlias = NDArray[Any]
-#: Decodes chunks, whose numbers it is given, into the arrays of a list; where
-#: there is None, it puts an array of its own.
+#: Function that decodes chunks, given their numbers, into a list of arrays. An
+#: item of the list that is None is replaced by a new array.
 Decode: TypeAlias = Callable[[Sequence[int], list[Any]], None]
 
-# About the bytes of an object in an array, beside its data.
+# Approximate bytes of an object in an array, in addition to its data.
 OBJECT_BYTES = 64
 TEXTS = frozenset((str, bytes))
-# The key of the cache of the files that were given no budget.
+# The key of the cache of all files that were opened without a budget.
 _OF_ALL = 'all'
 _caches: Registry[Hashable, ChunkCache] = Registry()
 
 
 def cache_of(identity: Hashable, budget: int | None) -> ChunkCache:
-    """Return the cache of a file or of several, made when it is first asked
-    for.
+    """Return the cache of one or several files; it is made by the first call.
 
-    `budget`: None for the one that all files share which are given none.
+    `identity`: identity of the files.
+    `budget`: bytes of the cache. None for the cache that all files without a
+        budget share.
     """
     key = _OF_ALL if budget is None else identity
     most = default_budget() if budget is None else budget
     with _caches.lock:
         cache = _caches.get(key, ChunkCache, most)
-        # Of all files together, that is what the setting is now.
+        # The shared cache has the budget of the present setting.
         cache.budget = most if budget is None else max(cache.budget, most)
         return cache
 
 
 def default_budget() -> int:
-    """Return the budget of all files together that were given none."""
+    """Return the budget that all files without a budget share."""
     wanted: int | None = config.chunk_cache_bytes
     if wanted is None:
         return min(2 << 30, usable_memory() // 4)
@@ -62,13 +63,14 @@ def default_budget() -> int:
 
 
 class ChunkCache:
-    """The budget of one file, or of all that were given none.
+    """Cache of one file, of files opened together, or of all other files.
 
-    `used`: bytes that are remembered now.
+    `budget`: the largest number of bytes of decoded chunks.
     """
 
-    # Looking for what to forget takes time, so a share of the budget is freed
-    # at once; of a small one a larger share, for four times what is needed.
+    # Finding chunks to evict takes time, so a part of the budget is freed at
+    # once. If the budget is small, this part is larger: up to four times the
+    # bytes that are needed.
     SHARE = 32
     LARGEST_SHARE = 8
 
@@ -80,14 +82,15 @@ class ChunkCache:
         _all.add(self)
 
     def start_in_child(self) -> None:
-        """Start anew after a fork, without the threads that decoded."""
+        """Reset the locks in a forked child, which lacks the threads that were
+        decoding."""
         self.lock = threading.RLock()
         for store in self.stores():
             store.abandon()
 
     @property
     def used(self) -> int:
-        """Bytes of decoded chunks that are held."""
+        """Number of bytes of the decoded chunks in the cache."""
         return sum(store.used_bytes for store in self.stores())
 
     def stores(self) -> list[ChunkStore]:
@@ -96,26 +99,32 @@ class ChunkCache:
 
     def store(self, name: Hashable, nbytes: NDArray[numpy.int64],
               has_buffers: bool = True) -> ChunkStore:
-        """Return the chunks of one source, as a :class:`ChunkStore`."""
+        """Return the store of the chunks of one source, which is made by the
+        first call."""
         return self._stores.get(
             name, lambda: ChunkStore(self, nbytes, has_buffers))
 
     def make_room(self, nbytes: int) -> bool:
-        """Remove the least recently used chunks. Needs the lock."""
+        """Evict the least recently used chunks until `nbytes` bytes are free.
+
+        The caller must hold the lock.
+
+        Returns: False if this is not possible.
+        """
         if nbytes > self.budget:
             return False
         excess = self.used + nbytes - self.budget
         if excess > 0:
             filling = sum([store.filling_bytes for store in self.stores()])
             if filling + nbytes > self.budget:
-                # Chunks that are being decoded cannot be forgotten.
+                # Chunks that are being decoded cannot be evicted.
                 return False
             self._forget(max(excess, self.budget // self.SHARE, min(
                 4 * nbytes, self.budget // self.LARGEST_SHARE)))
         return True
 
     def _forget(self, nbytes: int) -> None:
-        """Forget the least recently used chunks of at least `nbytes` bytes."""
+        """Evict the least recently used chunks, at least `nbytes` bytes."""
         stores = [store for store in self.stores() if store.used_bytes]
         chunks = [store.slots.held() for store in stores]
         times = numpy.concatenate([
@@ -134,14 +143,15 @@ _all = each_at_fork(Step.OWNERSHIP, in_child=ChunkCache.start_in_child)
 
 
 class ChunkStore:
-    """The decoded chunks of one source, or its groups of rows.
+    """Store of the decoded chunks, or groups of rows, of one source.
 
-    `nbytes`: shape (chunks,), dtype int64; of each chunk, decoded; of objects
-        without what they refer to.
+    `nbytes`: shape (chunks,), dtype int64; number of bytes of each decoded
+        chunk. For chunks of objects, without the data to which they refer.
     `has_buffers`: whether chunks are decoded into buffers of the store;
-        otherwise whoever decodes one brings its array.
-    `slots`: each chunk, if it is remembered, and when it was last needed.
-    `num_decoded`: number of decoded chunks.
+        otherwise the decoding function makes the arrays.
+    `slots`: for each chunk, its array if it is cached, and the time of its
+        last use.
+    `num_decoded`: number of chunks that were decoded.
     """
 
     def __init__(self, cache: ChunkCache, nbytes: NDArray[numpy.int64],
@@ -150,30 +160,34 @@ class ChunkStore:
         self.nbytes = nbytes
         self.slots = Slots(nbytes)
         self.num_decoded = 0
-        # The last one may be shorter.
+        # The last chunk may be shorter.
         self._have_one_size = not has_buffers or nbytes.size < 3 or bool(
             nbytes[:-1].min() == nbytes[:-1].max())
         self._buffers = Buffers() if has_buffers else None
-        # Of the chunks that are being decoded.
+        # Locks of the chunks that are being decoded.
         self._decoding: dict[int, threading.Lock] = {}
         # Bytes of the chunks that are being decoded into their buffers.
         self._filling: dict[int, int] = {}
-        # About the bytes that the objects of remembered chunks refer to.
+        # Approximate bytes to which the objects of cached chunks refer.
         self._referred: dict[int, int] = {}
 
     @property
     def used_bytes(self) -> int:
-        """Bytes of the chunks that are remembered (int)."""
+        """Number of bytes of the chunks that are cached or being decoded
+        (int)."""
         return self.slots.held_nbytes + self.filling_bytes + sum(
             list(self._referred.values()))
 
     @property
     def filling_bytes(self) -> int:
-        """Bytes of the chunks that are being decoded (int)."""
+        """Number of bytes of the chunks that are being decoded (int)."""
         return sum(list(self._filling.values()))
 
     def get(self, chunk: int, decode: Decode) -> Decoded:
-        """Return a chunk; have it decoded if no thread does already."""
+        """Return a chunk; decode it if it is not cached.
+
+        If another thread is decoding the chunk, wait for this thread.
+        """
         with self.cache.lock:
             remembered = self.slots[chunk]
             if remembered is not None:
@@ -194,8 +208,11 @@ class ChunkStore:
             return decoded
 
     def fill(self, chunks: Sequence[int], decode: Decode) -> None:
-        """Decode chunks together that no thread decodes yet, if there is room
-        for them."""
+        """Decode and cache chunks together, if the budget has space for them.
+
+        Chunks that are cached, or that another thread is decoding, are left
+        out.
+        """
         lock = threading.Lock()
         with lock:
             with self.cache.lock:
@@ -213,9 +230,10 @@ class ChunkStore:
 
     def _decode(self, chunks: Sequence[int], decode: Decode,
                 ) -> Decoded | None:
-        """Decode chunks and remember them; return the last one.
+        """Decode chunks and cache them.
 
-        Returns: None if there is no room for all of them: none is decoded.
+        Returns: the last chunk. None if the budget does not have space for all
+            of them; then none is decoded.
         """
         sizes = [self._buffer_nbytes(chunk) for chunk in chunks]
         buffers: dict[int, Decoded] = {}
@@ -250,14 +268,16 @@ class ChunkStore:
                 self._decoding.pop(chunk, None)
                 if self.slots[chunk] is None:
                     self._referred.pop(chunk, None)
-            # Unless all went well.
+            # Only if decoding failed.
             if buffers:
                 with self.cache.lock:
                     self._give_back(buffers.values())
 
     def _give_back(self, buffers: Iterable[Decoded]) -> None:
-        """Return buffers to the pool, if they are the store's. Needs the
-        lock."""
+        """Return buffers to the store's pool, if it has one.
+
+        The caller must hold the lock.
+        """
         if self._buffers is not None:
             for buffer in buffers:
                 self._buffers.give_back(buffer)
@@ -268,8 +288,10 @@ class ChunkStore:
         return nbytes if self._have_one_size else buffer_nbytes(nbytes)
 
     def forget(self, chunk: int) -> int:
-        """Forget a chunk and return its number of bytes. A batch that is being
-        copied keeps it alive."""
+        """Evict a chunk; return its number of bytes.
+
+        A thread that is copying a batch keeps the chunk alive.
+        """
         forgotten = self.slots[chunk]
         if forgotten is None:
             return 0
@@ -278,36 +300,38 @@ class ChunkStore:
         return forgotten.nbytes + self._referred.pop(chunk, 0)
 
     def abandon(self) -> None:
-        """Forget the decoding of other threads, which a forked child does not
-        have."""
+        """Drop the records of chunks that are being decoded, in a forked child
+        without the decoding threads."""
         self._decoding.clear()
         self._filling.clear()
 
 
-#: Of a request, for each store: counts and sizes of its chunks, those that are
-#: needed, and how many bytes were counted for them.
+#: The needs of a request. For each store: counts and sizes of its chunks, the
+#: numbers of the needed chunks, and the bytes that were counted for them.
 NeededChunks: TypeAlias = list[tuple[
     Counter[int], NDArray[numpy.int64], list[int], int]]
 
 
 class Ahead:
-    """The chunks that the requests ahead of an epoch need.
+    """Counts of the chunks that the prefetched requests of an epoch need.
 
-    A chunk counts once, from the first request that needs it to the last.
+    The bytes of a chunk count once, from the first request that needs it to
+    the last one.
     """
 
     def __init__(self) -> None:
-        # Of each store: how many requests ahead need a chunk.
+        # For each store: how many prefetched requests need each chunk.
         self._counts: weakref.WeakKeyDictionary[
             ChunkStore, Counter[int]] = weakref.WeakKeyDictionary()
         self._requests: deque[NeededChunks] = deque([[]])
 
     def need(self, store: ChunkStore, chunks: list[int],
              budget: int) -> int | None:
-        """Count the chunks that the newest request needs of a store.
+        """Count the chunks of a store that the newest request needs.
 
-        Returns: the bytes of those that no other request ahead needs; None
-            if that is more than `budget`, and nothing is counted.
+        Returns: number of bytes of those chunks that no other prefetched
+            request needs. None if this is more than `budget`; then nothing is
+            counted.
         """
         counts = self._counts.setdefault(store, Counter())
         new = sum([int(store.nbytes[chunk]) for chunk in chunks
@@ -320,24 +344,30 @@ class Ahead:
         return new
 
     def end_group(self, num_requests: int) -> None:
-        """Keep the counted chunks until the end of several requests."""
+        """End a group of requests that need the counted chunks together.
+
+        The chunks are counted until the last request of the group is released.
+        """
         newest = self._requests.pop()
         self._requests.extend([] for _ in range(num_requests - 1))
         self._requests.extend([newest, []])
 
     def undo(self) -> None:
-        """Forget the needs of the newest request."""
+        """Drop the needs of the newest request."""
         self._forget(self._requests.pop())
         self._requests.append([])
 
     def release(self, cost: int) -> int:
-        """Forget the oldest request, whose cost is given; return the number of
-        bytes that are not needed any more."""
+        """Drop the oldest request; return the number of bytes that are not
+        needed any more.
+
+        `cost`: number of bytes that were counted for this request.
+        """
         return cost + self._forget(self._requests.popleft())
 
     def _forget(self, request: NeededChunks) -> int:
-        """Forget a request; return the bytes that only it needed, less those
-        counted for it."""
+        """Drop a request; return the bytes that only this request needed,
+        minus the bytes that were counted for it."""
         nbytes = 0
         for counts, sizes, chunks, new in request:
             nbytes -= new
@@ -350,13 +380,14 @@ class Ahead:
 
 
 def referred_nbytes(rows: NDArray[Any]) -> int:
-    """Return about how many bytes the objects in an array take."""
+    """Return the approximate number of bytes that the objects in an array
+    take."""
     return 0 if not rows.dtype.hasobject else _nbytes_of(
         rows.reshape(-1).tolist())
 
 
 def _nbytes_of(objects: Collection[Any]) -> int:
-    """Return about how many bytes objects take, with those in them."""
+    """Return the approximate number of bytes of objects and their contents."""
     nbytes = OBJECT_BYTES * len(objects)
     if TEXTS.issuperset(map(type, objects)):
         return nbytes + sum(map(len, objects))

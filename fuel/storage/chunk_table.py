@@ -1,4 +1,4 @@
-"""The table of a data set's chunks: where each is, and how long."""
+"""Table of a data set's chunks: the place and the size of each."""
 from __future__ import annotations
 
 import functools
@@ -24,17 +24,17 @@ MOST_CHUNKS_SEARCHED = 2000
 
 
 class UnreadableTableError(ValueError):
-    """The chunks cannot be found without HDF5."""
+    """Error that chunks cannot be found without HDF5."""
 
 
 class ChunkTable(NamedTuple):
     """Places of the chunks of a data set, in the order of the grid.
 
-    `addresses`: places in the file; `MISSING` for chunks that were never
-        written, `OUTSIDE` for those that would begin or end outside of the
-        file.
-    `sizes`: stored bytes.
-    `masks`: bit i is set where a chunk skipped filter i.
+    `addresses`: places of the chunks in the file; `MISSING` for a chunk that
+        was never written, `OUTSIDE` for a chunk that would begin or end
+        outside of the file.
+    `sizes`: numbers of bytes in the file.
+    `masks`: bit i of a chunk's mask is set if the chunk skipped filter i.
     """
 
     addresses: NDArray[numpy.int64]
@@ -82,7 +82,7 @@ def read_chunk_table(dataset: h5py.Dataset, file: FileBytes) -> ChunkTable:
             if start % part:
                 raise _damaged(dataset, f'a chunk begins at {last}, which is '
                                f'not a corner of chunks of {chunk_shape}')
-            # Otherwise left from a time when the data set was larger.
+            # A chunk outside is left from when the data set was larger.
             is_inside = is_inside and start // part < length
             place += start // part * stride
         if before == last or (is_ordered and before > last):
@@ -114,7 +114,7 @@ def read_chunk_table(dataset: h5py.Dataset, file: FileBytes) -> ChunkTable:
 
 
 def _check_apart(dataset: h5py.Dataset, table: ChunkTable) -> None:
-    """Refuse chunks that share bytes of the file."""
+    """Raise DamagedFileError if two chunks share bytes of the file."""
     stored = numpy.flatnonzero(table.addresses >= 0)
     stored = stored[numpy.argsort(table.addresses[stored], kind='stable')]
     starts = table.addresses[stored]
@@ -134,12 +134,12 @@ def _damaged(dataset: h5py.Dataset, reason: str) -> DamagedFileError:
 
 
 def _lists_in_order(dataset: h5py.Dataset, file: FileBytes) -> bool:
-    """Return whether HDF5 lists the chunks in the order of their places.
+    """Return whether HDF5 lists the chunks in the order of the grid.
 
-    The newer format has chunks of a data set that may grow along one axis,
-    other than the first, in the order in which they are added.
+    In the newer format, if a data set may grow along one axis other than the
+    first, chunks are in the order in which they were added.
 
-    Raises: UnreadableTableError where HDF5 lists them at other places.
+    Raises: UnreadableTableError if HDF5 lists these chunks at wrong places.
     """
     growing = [axis for axis, length in enumerate(dataset.maxshape)
                if length is None]
@@ -153,8 +153,10 @@ def _lists_in_order(dataset: h5py.Dataset, file: FileBytes) -> bool:
 
 
 def _has_old_header(dataset: h5py.Dataset, file: FileBytes) -> bool:
-    """Return whether a data set has a header of the older format, with which
-    chunks are in a tree with keys."""
+    """Return whether a data set has a header of the older format.
+
+    In this format, a tree with keys lists the chunks.
+    """
     block = h5py.h5i.get_file_id(dataset.id).get_create_plist().get_userblock()
     address = h5py.h5o.get_info(dataset.id).addr
     # The version, and a byte that is not used.
@@ -197,10 +199,11 @@ def _list_chunks(dataset: h5py.Dataset, keep: Callable[[Any], None],
 
 def _add_user_block(dataset: h5py.Dataset, file: FileBytes,
                     table: ChunkTable) -> None:
-    """Count addresses from the start of the file, not of its HDF5 part.
+    """Make the addresses of a table count from the start of the file.
 
-    Some versions of HDF5 leave a user block out of them. Which this one
-    does is seen by comparing a few chunks with what HDF5 reads.
+    In some versions of HDF5, addresses do not count the user block at the
+    start. A few chunks are compared with those that HDF5 reads, to find out
+    what this version does.
     """
     creation = h5py.h5i.get_file_id(dataset.id).get_create_plist()
     block = creation.get_userblock()

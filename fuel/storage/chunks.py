@@ -1,4 +1,4 @@
-"""Rows of chunks that are decoded whole, each once."""
+"""Readers of rows from chunks, which are decoded whole and cached."""
 from __future__ import annotations
 
 import contextlib
@@ -30,21 +30,21 @@ from fuel.storage.reader import StoredPieces
 from fuel.utils.background import Background
 from fuel.utils.threads import map_chunks, number_of_threads
 
-# For so many requests, chunks that are expected count as used later than
-# those that were: they must not be forgotten before they are read.
+# For so many requests, prefetched chunks count as used later than chunks that
+# were read. So they are not evicted before they are read.
 PROTECTED = 1000
-# Of so many bytes, chunks are decoded together: a core's cache holds them.
+# The most bytes of chunks that are decoded together, to fit a core's cache.
 TOGETHER = 3 << 18
 
-#: Of a batch, rows that follow each other in a chunk: place in the batch,
-#: number of rows, first row.
+#: Consecutive rows of a chunk for a batch: place in the batch, number of rows,
+#: first row.
 Piece: TypeAlias = tuple[int, int, int]
 
 
 class ChunkReader(DirectReader):
-    """Base of the readers that copy rows out of decoded chunks.
+    """Base of readers that copy rows out of decoded chunks.
 
-    Chunks are decoded on all cores and remembered within a budget.
+    Chunks are decoded on all cores and cached within a budget.
 
     `store`: the cached chunks.
     """
@@ -69,15 +69,18 @@ class ChunkReader(DirectReader):
 
     @abstractmethod
     def decode(self, chunks: Sequence[int], outs: list[Any]) -> None:
-        """Fill arrays with decoded chunks, of the state of the files that
-        the store remembers; see :data:`~fuel.storage.chunk_cache.Decode`.
+        """Fill arrays with decoded chunks; see
+        :data:`~fuel.storage.chunk_cache.Decode`.
 
-        Raises: ValueError if one is damaged.
+        The chunks must come from the state of the files for which the store
+        caches them.
+
+        Raises: ValueError if a chunk is damaged.
         """
 
     def _ranges(self, chunks: IndexArray) -> tuple[Ends, Ends]:
-        """Return the ranges to fetch for chunks of a remote file: starts and
-        ends."""
+        """Return the starts and ends of the byte ranges to fetch for chunks of
+        a remote file."""
         raise NotImplementedError
 
     def pieces(self, rows: IndexArray) -> StoredPieces:
@@ -95,7 +98,7 @@ class ChunkReader(DirectReader):
         return self.store.slots.num_held == self._num_stored
 
     def _remembers(self, rows: slice | IndexArray) -> bool:
-        """Return whether all chunks of some rows are remembered."""
+        """Return whether all chunks of some rows are cached."""
         if isinstance(rows, slice):
             rows = self._parts.rows_of_blocks(rows.start, rows.stop)
         chunks = self._parts.chunks_of(rows)
@@ -132,16 +135,19 @@ class ChunkReader(DirectReader):
         return nbytes
 
     def _decode_later(self, *wanted: tuple[int, int]) -> None:
-        """Queue chunks for decoding in the background, each with the time at
-        which it will be used."""
+        """Queue chunks for decoding in the background.
+
+        `wanted`: number of each chunk, and the time at which it will be used.
+        """
         self._wanted.extend(wanted)
         self._background.add(*[self._decode_ahead] * len(wanted))
 
     def _decode_ahead(self) -> None:
-        """Decode chunks, unless they were used since they were expected.
+        """Decode queued chunks, unless they were used in the meantime.
 
-        If many wait, several: what Python does for each takes longer than it
-        seems, since decoding pushes its data out of the processor's cache.
+        If many chunks are queued, several are decoded together. Otherwise,
+        Python's work for each would take long, since decoding pushes Python's
+        data out of the processor's cache.
         """
         wanted, slots = self._wanted, self.store.slots
         if not wanted:
@@ -186,7 +192,7 @@ class ChunkReader(DirectReader):
                 f'{self.path}, source {self.name!r}: {error}') from None
         if absent:
             self._fetch_all(absent, batch)
-        # A file may be another now, if all chunks were remembered too.
+        # A file may have changed, even if all chunks were cached.
         if not are_current or self._remote is not None:
             self._file.check()
 
@@ -220,10 +226,11 @@ class ChunkReader(DirectReader):
 
 
 class DecodedReader(ChunkReader):
-    """Rows of chunks of HDF5, which are remembered within the budget of the
-    files.
+    """Reader of rows from HDF5's chunks, which are cached within the budget
+    of the files.
 
-    `index`: of the arrays that chunks belong to.
+    `index`: metadata of the arrays to which the chunks belong.
+    `cache_bytes`: the budget; None for the budget that all files share.
     """
 
     def __init__(self, file: FileBytes, name: str, parts: Parts,
@@ -231,7 +238,7 @@ class DecodedReader(ChunkReader):
                  part_names: PartNames | None = None) -> None:
         # Loads OpenSSL, which files without filters do not need.
         from hashlib import blake2b
-        # Whoever reads the same chunks in another way shares them.
+        # Readers that read the same chunks in another way share them.
         chunks = blake2b(parts.addresses.tobytes())
         chunks.update(parts.nbytes.tobytes())
         super().__init__(file, name, parts, cache_of(
@@ -252,7 +259,8 @@ class DecodedReader(ChunkReader):
         return self._remote.prefetch_budget()
 
     def _find_blocks(self) -> Blocks | None:
-        """Return the widener of ranges, None if there is nothing to fetch."""
+        """Return the object that widens byte ranges to blocks; None if there
+        is nothing to fetch."""
         addresses, sizes = self._parts.addresses, self._index.sizes
         stored = addresses >= 0
         if self._remote is None or not stored.any():
@@ -265,13 +273,14 @@ class DecodedReader(ChunkReader):
         return self._ranges(self._parts.chunks_of(rows))
 
     def _missing_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
-        """Return the byte ranges of the chunks that are not remembered."""
+        """Return the byte ranges of the chunks that are not cached."""
         slots, chunks = self.store.slots, self._parts.chunks_of(rows)
         return self._ranges(chunks[[
             slots[chunk] is None for chunk in chunks.tolist()]])
 
     def _ranges(self, chunks: IndexArray) -> tuple[Ends, Ends]:
-        """Return the ranges to fetch for chunks: starts and ends."""
+        """Return the starts and ends of the byte ranges to fetch for
+        chunks."""
         starts = self._parts.addresses[chunks]
         sizes = self._index.sizes[chunks]
         stored = starts >= 0
@@ -279,10 +288,10 @@ class DecodedReader(ChunkReader):
         return ends if self._blocks is None else self._blocks.widen(*ends)
 
     def decode(self, chunks: Sequence[int], outs: list[Any]) -> None:
-        """Fill arrays with chunks as they were before the filters.
+        """Fill arrays with decoded chunks.
 
-        The file is checked afterwards: what is remembered was read in the
-        state that it is remembered under.
+        The files are checked afterwards, so that all cached chunks come from
+        the state for which they are cached.
         """
         files = files_at(self._bytes, self._parts.addresses[chunks])
         try:
@@ -291,7 +300,7 @@ class DecodedReader(ChunkReader):
             for chunk, data, out in zip(chunks, stored, outs, strict=True):
                 self._decode(chunk, data, out)
         except ValueError:
-            # If a file was changed, that is the reason.
+            # If a file was changed, the check raises this as the reason.
             for file in files:
                 file.check()
             raise
@@ -300,7 +309,7 @@ class DecodedReader(ChunkReader):
 
     def _read_stored(self, chunks: Sequence[int], outs: Sequence[Decoded],
                      of_one_file: bool) -> list[memoryview]:
-        """Read chunks as they are stored."""
+        """Return the bytes of chunks as they are stored in the file."""
         ranges = [self._place_of_chunk(chunk, out.nbytes)
                   for chunk, out in zip(chunks, outs, strict=True)]
         if len(ranges) > 1 and of_one_file and all(
@@ -315,15 +324,17 @@ class DecodedReader(ChunkReader):
         return [self._read_one(*place) for place in ranges]
 
     def _place_of_chunk(self, chunk: int, size: int) -> tuple[int, int]:
-        """Return address and bytes of a chunk that is stored with `size`
-        bytes."""
+        """Return the address of a chunk and the number of its stored bytes.
+
+        `size`: number of bytes of the decoded chunk.
+        """
         index, address = self._index, int(self._parts.addresses[chunk])
         array = index.array_of(chunk)
         if address == OUTSIDE:
             raise ValueError(
                 f'the file has {index.file_size(array)} bytes and ends '
                 f'before its chunk, or says it is elsewhere')
-        # Without filters, what may follow them in the file is not theirs.
+        # Without filters, bytes after the decoded size do not belong to it.
         return address, (int(index.sizes[chunk]) if index.filters(array)
                          else size)
 
@@ -361,7 +372,7 @@ class DecodedReader(ChunkReader):
 
     def _decode_with_h5py(self, chunk: int, array: int,
                           out: Decoded) -> None:
-        """Decode with HDF5, which knows more filters than Fuel."""
+        """Decode a chunk with HDF5, which supports more filters than Fuel."""
         dataset = self._index.dataset(array)
         shape = dataset.chunks
         corner = corner_of(chunk - self._index.first_chunk(array),

@@ -1,2 +1,2 @@
-"""Pickles name the classes of access to a file in this module."""
+"""The former module of `FileAccess` and `RemoteAccess`, which pickles name."""
 from fuel.storage.open_files import FileAccess, RemoteAccess  # noqa: F401

@@ -1,5 +1,4 @@
-"""The bytes of files: what is asked of any, and those of this machine, one
-file or several as one."""
+"""The bytes of files: interfaces, local files, and several files as one."""
 from __future__ import annotations
 
 import contextlib
@@ -26,31 +25,31 @@ from fuel.utils.io_counts import io_counts
 from fuel.utils.paths import refuse_special_file
 from fuel.utils.registry import Registry
 
-#: Begin, or end, of byte ranges.
+#: The starts, or the ends, of byte ranges.
 Ends: TypeAlias = NDArray[numpy.int64]
 #: The identities of some files.
 Version: TypeAlias = tuple[tuple[int, ...], ...]
 
-# Places at which a file is probed for being in memory, and bytes between two
-# of them at least.
+# Number of places at which a file is checked for being in memory, and the
+# least number of bytes between two of them.
 PROBES = 64
 PAGE = 4 << 10
-# Several files as one begin at pages of their own, as remote ones are fetched.
+# Joined files begin at multiples of this: remote ones are fetched in pages.
 ALIGNMENT = 1 << 16
 _READ = os.O_RDONLY
 if sys.platform == 'win32':
     _READ |= os.O_BINARY
-# Remote files, under the names that HDF5 knows them by.
+# Remote files, by the names that HDF5 has for them.
 _attached: Registry[bytes, RemoteBytes] = Registry()
-# Under path and identity: two names of a file may lead to two files later.
+# By path and identity, since two names of a file may lead to two files later.
 _files: Registry[tuple[str, tuple[int, ...]], RawFile] = Registry()
 
 
 class Versioned(Protocol):
-    """A file, or several, read in one state.
+    """Interface of a file, or of several files as one, read in one state.
 
     `identity`: equal for two handles of one file in one state.
-    `is_remote`: whether its bytes have to be fetched.
+    `is_remote`: whether the bytes must be fetched from a server.
     """
 
     path: str
@@ -65,16 +64,15 @@ class Versioned(Protocol):
 
 
 class ReadsFiles(Protocol):
-    """The reader of the files of a data set."""
+    """Interface of an object that reads the files of a data set."""
 
     @property
     def files(self) -> Sequence[Versioned]:
-        """The files; they stay the same ones."""
+        """The files; always the same objects."""
 
 
 def version_of(reader: ReadsFiles) -> Version:
-    """Return the identities of a reader's files, which differ between
-    versions."""
+    """Return the identities of a reader's files, which tell their version."""
     return tuple([file.identity for file in reader.files])
 
 
@@ -102,7 +100,7 @@ class FileBytes(Versioned, Protocol):
 
     @property
     def memory(self) -> mmap.mmap:
-        """The file as memory; of a remote one, the part that is held."""
+        """The file as memory; of a remote file, only held ranges are valid."""
 
     def open(self) -> IO[bytes]:
         """Open the file for reading from its beginning."""
@@ -111,7 +109,7 @@ class FileBytes(Versioned, Protocol):
         """Return bytes, fewer than `nbytes` at the end of the file."""
 
     def read_into(self, buffer: memoryview, address: int) -> int:
-        """Read bytes into memory of the caller's; return how many."""
+        """Read bytes into the caller's memory; return their number."""
 
 
 class LocalBytes(FileBytes, Protocol):
@@ -139,23 +137,23 @@ class RemoteBytes(FileBytes, Protocol):
         """Fetch byte ranges, and keep them in `memory` for a while."""
 
     def is_settled(self, start: int, stop: int) -> bool:
-        """Return whether a range is here and stays."""
+        """Return whether a range is cached and will not be evicted."""
 
     def stream(self, name: str) -> io.RawIOBase:
-        """Return a stream under a name, for HDF5."""
+        """Return a stream with a name, for HDF5."""
 
     def missing_bytes(self, starts: Ends, stops: Ends) -> int:
-        """Return the number of bytes that are neither here nor requested."""
+        """Return the number of bytes neither cached nor requested."""
 
     def keeps(self, nbytes: int) -> bool:
-        """Return whether `nbytes` bytes would stay here, once fetched."""
+        """Return whether `nbytes` bytes would stay cached, once fetched."""
 
     def prefetch_budget(self) -> int:
         """Return the number of bytes that may be prefetched."""
 
 
 def is_remote(file: Versioned) -> TypeGuard[RemoteBytes]:
-    """Return whether the bytes of a file have to be fetched."""
+    """Return whether the bytes of a file must be fetched from a server."""
     return file.is_remote
 
 
@@ -175,7 +173,7 @@ def raw_file(node: h5py.Dataset | h5py.File) -> FileBytes:
 
 
 def is_attached(node: h5py.Dataset | h5py.File) -> bool:
-    """Return whether HDF5 reads a file through a stream that is known."""
+    """Return whether HDF5 reads a file through a stream of Fuel's."""
     return _attached.find(h5py.h5i.get_file_id(node.id).name) is not None
 
 
@@ -204,23 +202,23 @@ def raw_file_at(path: str) -> FileBytes:
 
 
 def raw_files_at(paths: Sequence[str]) -> list[FileBytes]:
-    """Return the files that paths lead to, of remote ones some at a time."""
+    """Return the files of paths; several remote files are opened at a time."""
     return ask_all(raw_file_at, paths) if RemotePath in map(
         type, paths) else list(map(raw_file_at, paths))
 
 
 def _shared(path: str, place: str, descriptor: int) -> RawFile:
-    """Return an open file; `place` is where its path leads to now."""
+    """Return the shared object of an open file, which `place` leads to."""
     key = os.path.abspath(place), settled_identity(descriptor)
     return _files.get(key, RawFile, path, descriptor, *key)
 
 
 def settled_identity(descriptor: int) -> tuple[int, ...]:
-    """Return the identity of an open file in which no write is under way.
+    """Return the identity of an open file while no write is running.
 
-    A call that writes sets the time of change first and the bytes then, so
-    the time alone would be that of bytes to come. On Linux a search for data
-    waits for such a call, on most file systems.
+    A write sets the time of the change first, and the bytes later. So the time
+    may be that of bytes which are not there yet. On Linux, a search for data
+    waits for running writes, on most file systems.
     """
     while True:
         identity = identity_of(os.fstat(descriptor))
@@ -237,7 +235,7 @@ def settled_identity(descriptor: int) -> tuple[int, ...]:
 
 
 def identity_of(status: os.stat_result) -> tuple[int, ...]:
-    """Return the identity of a file's state: device, inode, size and time."""
+    """Return the identity of a state: device, inode, size, time of change."""
     return (status.st_dev, status.st_ino, status.st_size,
             status.st_mtime_ns)
 
@@ -252,9 +250,9 @@ def _explained(path: str) -> Iterator[None]:
 
 
 def _opened_again(descriptor: int) -> int:
-    """Return another descriptor of an open file.
+    """Return a new descriptor of an open file.
 
-    A copy would keep the lock that HDF5 has on the file when HDF5 closes it.
+    A duplicate would keep HDF5's lock on the file after HDF5 closes it.
     """
     try:
         return os.open(f'/proc/self/fd/{descriptor}', _READ)
@@ -263,18 +261,18 @@ def _opened_again(descriptor: int) -> int:
 
 
 class RawFile:
-    """The bytes of an open file, which should not change.
+    """The bytes of an open local file, which should not change.
 
-    An HDF5 file is found through HDF5's own descriptor, so it is the same
-    one even if another now has its name. Reads after it was cut or rewritten
-    in place raise an error. A file that was replaced (a new one was renamed
-    onto it) goes on being read as it was, until an epoch begins and finds that
-    it is not current.
+    An HDF5 file is opened through HDF5's own descriptor, so that it is the
+    same file even if another file has its name now. If the file was cut or
+    rewritten in place, reads raise an error. If it was replaced (a new file
+    was renamed to its path), the old file is still read, until an epoch begins
+    and finds that it is not current.
 
-    `descriptor`: copied; the caller's may be closed.
+    `descriptor`: descriptor of the file; the caller may close it later.
     `identity`: see :func:`settled_identity`; equal for two handles of one
         file in one state.
-    `size`: bytes.
+    `size`: number of bytes.
     """
 
     is_remote = False
@@ -296,8 +294,8 @@ class RawFile:
                        else (self.size, identity[3]))
 
     def check(self) -> None:
-        """Raise an error if the file has changed since it was opened; called
-        after bytes were read and before they are returned."""
+        """Raise DamagedFileError if the file has changed since it was opened;
+        called after bytes were read, and before they are returned."""
         state = file_state(self._descriptor)
         if state == self._state:
             return
@@ -318,7 +316,7 @@ class RawFile:
             return identity_of(os.stat(
                 self._absolute_path)) == self.identity
         except OSError:
-            # Removed: those who have it open read on.
+            # The file was removed: open readers can still read it.
             return True
 
     @property
@@ -355,7 +353,7 @@ class RawFile:
         return data
 
     def read_into(self, buffer: memoryview, address: int) -> int:
-        """Read bytes of the file into the caller's memory; return how many."""
+        """Read bytes into the caller's memory; return their number."""
         if hasattr(os, 'preadv'):
             total = os.preadv(self._descriptor, [buffer], address)
             while 0 < total < len(buffer):
@@ -372,14 +370,14 @@ class RawFile:
 
     @property
     def state(self) -> tuple[int, int, int]:
-        """All that kernels need to check the file as :meth:`check` does: its
-        descriptor, and its state when it was opened."""
+        """The descriptor of the file, and its state when it was opened, with
+        which kernels check the file as :meth:`check` does."""
         return (self._descriptor, *self._state)
 
     def is_resident(self, first: int, end: int,
                     probes: int = PROBES) -> bool:
-        """Return whether a part of the file seems to be in memory; True
-        where the system does not report it."""
+        """Return whether a part of the file seems to be in memory; True if
+        the system does not report it."""
         if not hasattr(os, 'RWF_NOWAIT') or first >= end:
             return True
         byte = [bytearray(1)]
@@ -402,12 +400,14 @@ class RawFile:
 
 
 class JoinedFile:
-    """Several files as one: each begins at its place in `starts`, and the
-    bytes between two of them are never read.
+    """Several files as one.
 
-    `files`: at least one.
-    `starts`: shape (files,), dtype int64; the address of each one's first
-        byte.
+    Each file begins at its address in `starts`. Addresses between two files
+    are never read.
+
+    `files`: one or more files.
+    `starts`: shape (files,), dtype int64; the address of the first byte of
+        each file.
     """
 
     def __init__(self, files: Sequence[FileBytes]) -> None:
@@ -422,11 +422,11 @@ class JoinedFile:
 
     @property
     def memory(self) -> Any:
-        """There is none: each file has its own."""
+        """Raise NotImplementedError: each file has its own memory."""
         raise NotImplementedError
 
     def at(self, address: int) -> tuple[FileBytes, int]:
-        """Return the file that an address lies in, and the place there."""
+        """Return the file that has an address, and the address in it."""
         number = int(self.starts.searchsorted(address, 'right')) - 1
         return self.files[number], address - int(self.starts[number])
 
@@ -441,11 +441,11 @@ class JoinedFile:
         return are_current(self.files)
 
     def open(self) -> Any:
-        """There is no stream of several files."""
+        """Raise NotImplementedError: several files have no stream."""
         raise NotImplementedError
 
     def read(self, address: int, nbytes: int) -> bytes:
-        """Return bytes of one file, without those between two."""
+        """Return bytes of the files, without addresses between two files."""
         pieces = []
         for file, start, stop in self._pieces(address, address + nbytes):
             pieces.append(file.read(start, stop - start))
@@ -463,8 +463,8 @@ class JoinedFile:
         """See :meth:`RawFile.is_resident`."""
         pieces = list(self._pieces(first, end))
         probes = max(1, PROBES // len(self.files))
-        # Of more files than probes some are asked: to ask all of them would
-        # take as long as to read thousands of rows.
+        # Of many files, only some are checked. Checking all of them would take
+        # as long as reading thousands of rows.
         step = max(1, -(-len(pieces) // PROBES))
         return all(_local(file).is_resident(low, high, probes)
                    for file, low, high in pieces[::step])
@@ -476,7 +476,7 @@ class JoinedFile:
 
     def _pieces(self, start: int, stop: int,
                 ) -> Iterator[tuple[FileBytes, int, int]]:
-        """List the parts of the files that a range of addresses covers."""
+        """Yield file, start and stop of each part of a range of addresses."""
         first = max(0, int(self.starts.searchsorted(start, 'right')) - 1)
         last = int(self.starts.searchsorted(stop, 'left'))
         for number in range(first, last):
@@ -487,7 +487,7 @@ class JoinedFile:
 
     def ranges(self, starts: Ends, stops: Ends,
                ) -> Iterator[tuple[FileBytes, Ends, Ends]]:
-        """List the files that byte ranges lie in, with these."""
+        """Yield files with the starts and stops of byte ranges in each."""
         first = self.starts.searchsorted(starts, 'right') - 1
         last = self.starts.searchsorted(stops, 'left') - 1
         for number in numpy.unique(numpy.append(first, last)).tolist():
@@ -500,7 +500,7 @@ class JoinedFile:
 
     def _ranges(self, starts: Ends, stops: Ends,
                 ) -> Iterator[tuple[RemoteBytes, Ends, Ends]]:
-        """List the remote files that byte ranges lie in, with these."""
+        """Yield remote files with the starts and stops of ranges in each."""
         for file, low, high in self.ranges(starts, stops):
             if is_remote(file):
                 yield file, low, high
@@ -548,7 +548,7 @@ class JoinedFile:
         return min(file.prefetch_budget() for file in self._remote())
 
     def stream(self, name: str) -> Any:
-        """There is no stream of several files."""
+        """Raise NotImplementedError: several files have no stream."""
         raise NotImplementedError
 
     def _remote(self) -> list[RemoteBytes]:
@@ -556,24 +556,24 @@ class JoinedFile:
 
 
 def join_files(files: Sequence[FileBytes]) -> FileBytes:
-    """Return several files as one; a single one as it is."""
+    """Return several files as one; a single file is returned itself."""
     return files[0] if len(files) == 1 else JoinedFile(files)
 
 
 def files_of(file: FileBytes) -> tuple[FileBytes, ...]:
-    """Return the files that one consists of."""
+    """Return the files of a joined file; for another file, the file itself."""
     return file.files if isinstance(file, JoinedFile) else (file,)
 
 
 def starts_of(file: FileBytes) -> NDArray[numpy.int64]:
-    """Return the address of the first byte of each file of one."""
+    """Return the address of the first byte of each file in a joined file."""
     return file.starts if isinstance(file, JoinedFile) else numpy.zeros(
         1, numpy.int64)
 
 
 def files_at(file: FileBytes, addresses: Ends) -> list[FileBytes]:
-    """Return the files, of several as one, that addresses lie in, each once;
-    numbers that are not addresses count for the first."""
+    """Return the distinct files that have some addresses; negative numbers,
+    such as `MISSING`, count for the first file."""
     if not isinstance(file, JoinedFile):
         return [file]
     return list(dict.fromkeys(
@@ -582,13 +582,13 @@ def files_at(file: FileBytes, addresses: Ends) -> list[FileBytes]:
 
 def split_ranges(file: FileBytes, starts: Ends, stops: Ends,
                  ) -> list[tuple[FileBytes, Ends, Ends]]:
-    """Return each file, of several as one, with its part of byte ranges."""
+    """Return files with the starts and stops of byte ranges in each."""
     return list(file.ranges(starts, stops)) if isinstance(
         file, JoinedFile) else [(file, starts, stops)]
 
 
 def states_of(files: Sequence[Versioned]) -> FileStates:
-    """Return the states of files, those of remote ones being none."""
+    """Return the states of files for kernels; None for a remote file."""
     return FileStates([file.state if isinstance(file, RawFile) else None
                        for file in files])
 

@@ -1,11 +1,10 @@
-"""Undo the filters that chunks went through.
+"""Decode chunks: undo the filters that were applied to them.
 
-Those that HDF5 has as plug-ins are undone with the package imagecodecs. It
-does so on all cores, where HDF5 decodes one chunk at a time. The package and
-the plug-ins trust what they read: a chunk that was cut gives rows of the bytes
-that lay behind it, keeps a loop waiting for ever, or ends the process.
-So what a chunk says of its lengths is compared with what is known before it is
-given to them.
+Filters that are plug-ins of HDF5 are undone with the package imagecodecs. It
+decodes on all cores, but HDF5 decodes one chunk at a time. The package and the
+plug-ins trust their input. A chunk that was cut makes them return bytes that
+do not belong to it, wait for ever or end the process. So the lengths in a
+chunk are checked before it is passed to them.
 """
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ BLOSC, LZ4, BITSHUFFLE, ZSTD, BLOSC2 = 32001, 32004, 32008, 32015, 32026
 #: Bytes that a filter made of a chunk.
 Stored: TypeAlias = bytes | memoryview
 
-# Bytes of content and of all.
+# Bytes of the content, and bytes of the whole chunk.
 _BLOSC = struct.Struct('<4xI4xI')
 _ZSTD_MAGIC = b'\x28\xb5\x2f\xfd'
 # Lengths of identifiers of dictionaries, and of contents' sizes, by two bits.
@@ -51,9 +50,13 @@ _CONTENT = 0, 2, 4, 8
 
 def decode_chunk(stored: Data, mask: int, filters: tuple[ChunkFilter, ...],
                  itemsize: int, out: NDArray[numpy.uint8]) -> None:
-    """Undo the filters of one chunk.
+    """Decode one chunk.
 
-    `out`: filled with the decoded chunk; nothing larger is ever made.
+    `stored`: the chunk as it is stored.
+    `mask`: bit i is set if the chunk skipped filter i.
+    `filters`: the filters, in the order in which they were applied.
+    `itemsize`: bytes of an element.
+    `out`: filled with the decoded chunk; the decoded data are never larger.
     """
     data: Data = stored
     used = used_filters(filters, mask) if mask else filters
@@ -71,8 +74,11 @@ def decode_chunk(stored: Data, mask: int, filters: tuple[ChunkFilter, ...],
 
 def _undo(one: ChunkFilter, data: Data, nbytes: int, itemsize: int,
           out: NDArray[numpy.uint8] | None) -> Data:
-    """Undo one filter; `nbytes` is the size before compression, and `out` a
-    buffer for a filter that copies."""
+    """Undo one filter.
+
+    `nbytes`: the largest size before compression.
+    `out`: a buffer for the result; None if there is none.
+    """
     if one.code in DECODERS:
         if out is None:
             out = scratch.take(nbytes)
@@ -87,18 +93,18 @@ def _undo(one: ChunkFilter, data: Data, nbytes: int, itemsize: int,
     if one.code == h5py.h5z.FILTER_LZF:
         return lzf_decode(data, nbytes, scratch.take(nbytes) if out is None
                           else out)
-    # The filter has its own idea of an element (of a string, say).
+    # The filter may have another size of an element, for example of a string.
     size = one.options[0] if one.options else itemsize
     if size < 2:
         return data
     if out is None or len(data) != len(out):
-        # It may have been given what a compressor made.
+        # The filter may have been applied after a compressor.
         out = scratch.take(len(data))
     return unshuffle(data, size, out)
 
 
 def bunzip(data: Any, nbytes: int) -> bytes:
-    """Undo the compression of bzip2."""
+    """Decompress data in the format of bzip2, up to `nbytes` bytes."""
     import bz2
 
     decoder = bz2.BZ2Decompressor()
@@ -112,7 +118,8 @@ def bunzip(data: Any, nbytes: int) -> bytes:
 
 
 def inflate(data: Data, nbytes: int) -> bytes | bytearray:
-    """Undo gzip's compression (zlib's format)."""
+    """Decompress data in the format of zlib (filter gzip), up to `nbytes`
+    bytes."""
     if deflate is not None:
         try:
             decoded: bytes | bytearray = deflate.zlib_decompress(data, nbytes)
@@ -134,7 +141,7 @@ def inflate(data: Data, nbytes: int) -> bytes | bytearray:
 
 
 def verified(data: Any) -> memoryview:
-    """Return data without the Fletcher checksum at their end."""
+    """Return data without the Fletcher checksum at their end, compared."""
     view = memoryview(data)
     if len(view) < 4:
         raise ValueError('it is too short for its fletcher32 checksum')
@@ -148,14 +155,18 @@ def verified(data: Any) -> memoryview:
 
 
 def _swapped(checksum: int) -> int:
-    """Return a checksum as HDF5 1.6.2 and older wrote it."""
+    """Return a checksum in the byte order of HDF5 1.6.2 and older."""
     return (checksum & 0x00ff00ff) << 8 | checksum >> 8 & 0x00ff00ff
 
 
 def check_filter_lengths(stored: Stored, mask: int,
                          filters: tuple[ChunkFilter, ...],
                          nbytes: int) -> None:
-    """Check the result of a chunk's last filter."""
+    """Raise ValueError if the lengths in the output of a chunk's last filter
+    are wrong.
+
+    `nbytes`: number of bytes of the decoded chunk.
+    """
     used = used_filters(filters, mask)
     if not used:
         return
@@ -168,7 +179,8 @@ def check_filter_lengths(stored: Stored, mask: int,
 
 def check_stored_lengths(stored: Stored, used: ChunkFilter,
                          nbytes: int) -> None:
-    """Check a filter's result on `nbytes` bytes."""
+    """Raise ValueError if the lengths in a filter's output do not fit an input
+    of `nbytes` bytes."""
     if used.code not in _CHECKS:
         return
     content, end = 0, 0
@@ -226,7 +238,7 @@ def _bitshuffle_lengths(stored: Stored, used: ChunkFilter,
 
 
 def _sizes(content: int, block: int, unit: int = 1) -> Iterator[int]:
-    """Yield how much each block decodes to."""
+    """Yield the decoded size of each block."""
     if not block or block % unit:
         raise ValueError(f'its blocks have {block} bytes')
     while content > 0:
@@ -235,7 +247,8 @@ def _sizes(content: int, block: int, unit: int = 1) -> Iterator[int]:
 
 
 def _end_of_blocks(stored: Stored, sizes: Iterator[int]) -> int:
-    """Return the end of the blocks. Each block follows its length."""
+    """Return the place at which the blocks end; each block follows its
+    length."""
     place = 12
     for _ in sizes:
         place += 4 + _number(stored, place, 4, '>')
@@ -269,7 +282,7 @@ _CHECKS: dict[int, Callable[[Stored, ChunkFilter, int], tuple[int, int]]] = {
 
 
 class OnlyHDF5Error(Exception):
-    """A chunk is in a form that HDF5's plug-in alone may know."""
+    """Error that only HDF5's plug-in may be able to decode a chunk."""
 
 
 @functools.cache
@@ -280,8 +293,8 @@ def codes() -> frozenset[int]:
 
 @functools.cache
 def _functions() -> dict[str, Callable[..., Decoded]]:
-    """Return the functions of imagecodecs that are used; none where it is
-    missing, or was built without one."""
+    """Return the functions of imagecodecs that are used, by name; {} if it is
+    missing, or was built without one of them."""
     try:
         import imagecodecs
         return {'bitshuffle': imagecodecs.bitshuffle_decode,
@@ -294,9 +307,9 @@ def _functions() -> dict[str, Callable[..., Decoded]]:
 
 
 def undo_plugin(stored: Any, used: ChunkFilter, out: Decoded) -> None:
-    """Undo a filter of `codes`; fill `out` with its input.
+    """Undo a plug-in's filter, one of `codes`; fill `out` with the result.
 
-    Raises: ValueError if it is damaged.
+    Raises: ValueError if the data are damaged.
     """
     data = memoryview(stored)
     check_stored_lengths(data, used, out.nbytes)
@@ -346,13 +359,14 @@ def _bitshuffle(data: memoryview, used: ChunkFilter, out: Decoded) -> None:
           blocksize=block // itemsize)
 
 
-# By the number of what compresses blocks.
+# Names of the compressors of blocks, by their numbers.
 _OF_BITSHUFFLE = {2: 'lz4', 3: 'zstd'}
 
 
 def _fill_blocks(name: str, data: memoryview, out: Decoded, block: int,
                  ) -> int:
-    """Decode blocks, each after its length; return where they end."""
+    """Decode blocks, each stored after its length; return the place at which
+    they end."""
     place = 12
     for start in range(0, len(out), block):
         part = out[start:start + block]
@@ -361,7 +375,7 @@ def _fill_blocks(name: str, data: memoryview, out: Decoded, block: int,
         stored = data[place:place + length]
         place += length
         if name == 'lz4' and length == len(part):
-            # It would not have become shorter.
+            # Compression would not have made the block shorter.
             part[:] = stored
         else:
             _call(name, stored, part)
@@ -369,10 +383,12 @@ def _fill_blocks(name: str, data: memoryview, out: Decoded, block: int,
 
 
 class _Frame(NamedTuple):
-    """A frame of Blosc2, which holds one chunk.
+    """A frame of Blosc2, which contains one chunk.
 
-    `chunk_shape`, `block_shape`: in elements, of an array of several axes;
-        empty where bytes are in their order.
+    `place`: place of the chunk in the frame.
+    `nbytes`, `stored_nbytes`: numbers of bytes, decoded and stored.
+    `chunk_shape`, `block_shape`: shapes in elements, if the chunk is an array
+        of several axes; empty if the bytes are in order.
     """
 
     place: int
@@ -461,7 +477,10 @@ def _check_blosc2_chunk(stored: memoryview, nbytes: int) -> None:
 
 
 def _check_zeros(index: memoryview) -> None:
-    """Check that a chunk is zeros, for which a frame has an entry alone."""
+    """Raise OnlyHDF5Error if a chunk without stored bytes is not all zeros.
+
+    `index`: the frame's index, which has an entry for the chunk.
+    """
     _check_blosc2_chunk(index, 8)
     entry = numpy.empty(8, numpy.uint8)
     _call('blosc2', index, entry, numthreads=1)
@@ -470,7 +489,7 @@ def _check_zeros(index: memoryview) -> None:
 
 
 def _copy_blocks(blocks: Decoded, frame: _Frame, out: Decoded) -> None:
-    """Put the elements of blocks, one block after the other, in order."""
+    """Copy the elements of blocks to their places in a chunk."""
     *axes, last = frame.block_shape
     block = *axes, last * frame.itemsize
     *axes, last = frame.chunk_shape
@@ -494,7 +513,8 @@ DECODERS: dict[int, Callable[[memoryview, ChunkFilter, Decoded], None]] = {
 
 def raise_unless_damage(error: BaseException, path: str, name: str,
                         filters: tuple[ChunkFilter, ...]) -> None:
-    """Raise an error if a failed read does not mean damage."""
+    """Raise an OSError if a read failed for another reason than damage: too
+    many open files, or a missing filter."""
     if is_lack_of_descriptors(error):
         raise with_advice(error, path) from error
     for one in filters:

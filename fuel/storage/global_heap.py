@@ -1,7 +1,7 @@
-"""HDF5's global heap, where everything of variable length lies.
+"""HDF5's global heap, which has all values of variable length.
 
-HDF5 itself trusts the heap: if it is damaged, it copies more bytes than
-there is room for, or looks for an object for ever.
+HDF5 itself does not check the heap. If it is damaged, HDF5 writes beyond its
+memory, or searches for an object for ever.
 """
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy
 from fuel.kernels.global_heap import HEADER_NBYTES, find_object
 from fuel.storage.file_bytes import FileBytes
 
-# Reference that is stored in the place of a value of variable length: the
-# number of its elements, and their place.
+# Reference that is stored instead of a value of variable length: the number of
+# its elements, and the place of the object in the heap.
 REFERENCE = numpy.dtype([
     ('count', '<u4'), ('address', '<u8'), ('number', '<u4')])
 
@@ -22,8 +22,8 @@ USUAL = 4096
 
 
 def addressing(handle: h5py.h5f.FileID) -> tuple[int, bool]:
-    """Return the size of a file's user block, and whether addresses have 8
-    bytes."""
+    """Return the size of a file's user block, and whether its addresses and
+    lengths have 8 bytes."""
     properties = handle.get_create_plist()
     return properties.get_userblock(), properties.get_sizes() == (8, 8)
 
@@ -40,7 +40,11 @@ class Heap:
         self._last: tuple[int, int, bytes] = -1, 0, b''
 
     def read(self, address: int, number: int, nbytes: int) -> bytes:
-        """Return an object."""
+        """Return the bytes of an object.
+
+        `address`: address of its collection.
+        `number`: number of the object in the collection.
+        """
         if not (nbytes or address or number):
             # An empty value has no object, but an empty string may have one.
             return b''
@@ -63,7 +67,7 @@ class Heap:
         return content
 
     def _collection(self, address: int, wanted: int) -> tuple[int, bytes]:
-        """Return the size of a collection and at least some bytes of it."""
+        """Return the size of a collection, and its bytes up to `wanted`."""
         last, size, data = self._last
         if last == address and len(data) >= min(size, wanted):
             return size, data

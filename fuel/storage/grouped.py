@@ -1,7 +1,7 @@
-"""Rows that are stored in groups which other libraries decode whole.
+"""Readers of rows in groups, which other libraries decode as a whole.
 
-Row groups of Parquet and chunks of Zarr are such groups, and so are the record
-batches of Arrow.
+Groups are the row groups of Parquet, the chunks of Zarr and the record batches
+of Arrow.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ReadGroup: TypeAlias = Callable[[int], NDArray[Any]]
 
 
 class NoFile:
-    """Stands for the file of data in memory, whose state is not known."""
+    """Placeholder for the file of data in memory, whose state is unknown."""
 
     is_remote = False
     _numbers = itertools.count()
@@ -52,14 +52,15 @@ class Groups(NamedTuple):
 
     `path`, `name`, `shape`, `dtype`: see :class:`Reader`.
     `lengths`: number of rows of each group.
-    `read`: decodes a group, of the state of the file that was opened. The
-        array may be read-only, and a view. Several threads call it.
+    `read`: decodes a group from the file in the state in which it was opened.
+        The array may be read-only, and may be a view. Several threads call
+        this function.
     `file`: the file that is checked for changes.
-    `file_of_group`: the number of the file of each group, of those of
-        `file`; None if that is one.
+    `file_of_group`: for each group, the number of its file in the joined
+        `file`; None if `file` is a single file.
     `column`: the identity of the source in the file.
-    `check`: raises an error if the file of a group has changed; None if only
-        decoding looks at that.
+    `check`: raises an error if the file of a group has changed; None if this
+        is only checked when a group is decoded.
     """
 
     path: str
@@ -75,7 +76,7 @@ class Groups(NamedTuple):
 
     @property
     def files(self) -> Sequence[Versioned]:
-        """The files, or () (sequence of Versioned)."""
+        """The files; () for data in memory (sequence of Versioned)."""
         return (() if isinstance(self.file, NoFile) else self.file.files
                 if isinstance(self.file, JoinedFile) else (self.file,))
 
@@ -91,11 +92,12 @@ class Groups(NamedTuple):
 
     @property
     def key(self) -> Hashable:
-        """The key under which groups are remembered."""
+        """The key under which groups are cached."""
         return self.file.identity, self.column
 
     def decode(self, group: int) -> NDArray[Any]:
-        """Return the rows of a group, checked."""
+        """Return the rows of a group; raise DamagedFileError if they have
+        another shape than expected."""
         rows = self.read(group)
         expected = self.lengths[group], *self.shape[1:]
         if rows.shape != expected:
@@ -109,8 +111,8 @@ class Groups(NamedTuple):
 def open_groups(groups: Groups, budget: int | None) -> Reader:
     """Return a reader of the rows of groups.
 
-    `budget`: bytes of decoded groups that the sources of the files share;
-        None for those that all files share.
+    `budget`: bytes of decoded groups, for all sources of these files together;
+        None for the budget that all files share.
     """
     if not groups.lengths:
         return ArrayReader(groups.path, groups.name, numpy.empty(
@@ -126,8 +128,10 @@ def open_groups(groups: Groups, budget: int | None) -> Reader:
 
 
 class WholeReader(Reader):
-    """Rows of a single group, which is decoded when it is first needed and
-    stays in memory."""
+    """Reader of the rows of a single group.
+
+    The group is decoded at the first read, and stays in memory.
+    """
 
     def __init__(self, groups: Groups) -> None:
         super().__init__(groups.path, groups.name, groups.shape, groups.dtype)
@@ -171,8 +175,8 @@ _whole_readers = each_at_fork(Step.OWNERSHIP, in_child=WholeReader.unlock)
 class DecodedGroups:
     """The decoded groups of one source.
 
-    `nbytes`: shape (groups,), dtype int64; of each group, decoded; of objects
-        without what they refer to.
+    `nbytes`: shape (groups,), dtype int64; number of bytes of each decoded
+        group. For objects, without the data to which they refer.
     `store`: the cached groups.
     """
 
@@ -180,7 +184,7 @@ class DecodedGroups:
                  nbytes: NDArray[numpy.int64]) -> None:
         self._groups = groups
         self.store = cache.store(groups.key, nbytes, has_buffers=False)
-        # The group that was decoded last, where nothing can be remembered.
+        # The group that was read last, in case nothing can be cached.
         self._newest: tuple[int, Decoded] | None = None
 
     def get(self, group: int) -> Decoded:
@@ -191,15 +195,17 @@ class DecodedGroups:
         return newest[1]
 
     def is_newest(self, group: int) -> bool:
-        """Return whether a group is the one that was asked for last."""
+        """Return whether a group is the one that was read last."""
         return self._newest is not None and self._newest[0] == group
 
     def decode(self, numbers: Sequence[int], outs: list[Any]) -> None:
-        """Put the rows of groups into a list, as they were decoded: to copy
-        them would take half as long again."""
+        """Put the decoded arrays of groups into a list.
+
+        They are not copied, which would take half as long again.
+        """
         for place, group in enumerate(numbers):
             rows = self._groups.decode(group)
-            # Memory of others may be that of a file, which can be cut.
+            # Another program's memory may be a mapped file, which can be cut.
             outs[place] = (numpy.array(rows, order='C')
                            if isinstance(self._groups.file, NoFile)
                            else numpy.ascontiguousarray(rows))
@@ -215,7 +221,7 @@ class GroupReader(ChunkReader):
         self._decoded = DecodedGroups(groups, cache, parts.nbytes)
         super().__init__(groups.file, groups.name, parts, self._decoded.store)
         self.path, self.files = groups.path, groups.files
-        # Whoever decodes a group of a remote file fetches its bytes.
+        # The function that decodes a group of a remote file fetches it.
         self._remote = None
 
     def decode(self, chunks: Sequence[int], outs: list[Any]) -> None:
@@ -230,7 +236,7 @@ class GroupReader(ChunkReader):
 
 
 class ObjectGroups:
-    """Groups of objects, such as text, which are remembered."""
+    """Rows of groups of objects, such as text; decoded groups are cached."""
 
     def __init__(self, groups: Groups, cache: ChunkCache) -> None:
         self._groups = groups
@@ -245,7 +251,7 @@ class ObjectGroups:
                             self._row_nbytes)
 
     def read(self, part: int, rows: IndexArray) -> NDArray[Any]:
-        """Return rows of a group, the caller's own."""
+        """Return copies of rows of a group."""
         if not self._decoded.is_newest(part):
             # Once: what is in use is held in any case, while chunks that
             # were decoded ahead have nothing but their time.

@@ -1,4 +1,4 @@
-"""Rows through h5py, whatever the data set is."""
+"""Readers that use h5py, for data sets of any kind."""
 from __future__ import annotations
 
 import functools
@@ -24,22 +24,22 @@ from fuel.storage.reader import (
 from fuel.storage.nodes import check_virtual
 from fuel.utils.h5py_file import H5PYFile
 
-# A list that covers at least this part of its range is picked from the
-# whole range, since HDF5 needs longer to select rows than to read them.
+# If a list has at least this part of the rows in its range, the whole range is
+# read, since HDF5 takes longer to select rows than to read them.
 DENSE = 0.5
-# Rows that HDF5 is given to select at once: its time grows faster than
-# their number.
+# Number of rows that HDF5 selects at once: its time grows faster than the
+# number of rows.
 SELECTION = 1000
-# Of a source of many parts, how many readers of them are remembered.
+# Number of readers of parts that are cached.
 MOST_READERS = 64
 
 
 class H5PYReader(Reader):
-    """Rows of anything that h5py reads.
+    """Reader of the rows of any data set that h5py can read.
 
-    HDF5 wants indices that grow: rows are read in that order, each once,
-    and then put in the order asked for. Rows of variable length are arrays
-    in an array of objects.
+    HDF5 requires ascending indices. So each row is read once, in ascending
+    order, and the rows are put in the requested order afterwards. Rows of
+    variable length are arrays in an array of objects.
     """
 
     def __init__(self, dataset: h5py.Dataset, layout: Layout) -> None:
@@ -49,7 +49,7 @@ class H5PYReader(Reader):
         self._filters = layout.filters
         self._is_written = layout.obstacle == SWMR_OBSTACLE
         self._dataset = dataset
-        # Checked after each read, where HDF5 reads a local file.
+        # Checked after each read, if Fuel can read the file itself.
         self._file = (None if obstacle_of_file(dataset)
                       else raw_file(dataset))
         self.files = () if self._file is None else (self._file,)
@@ -191,14 +191,14 @@ class H5PYReader(Reader):
 
 
 class JoinedArrays:
-    """The rows of several data sets, through h5py.
+    """The rows of several data sets, read through h5py.
 
-    `index`: of the arrays.
-    `arrays`, `first`: shape (parts,); of each part the number of its array,
-        and how many rows of it come before.
-    `bounds`: the first row of each part, and the end of the last.
+    `index`: metadata of the arrays.
+    `arrays`, `first`: shape (parts,); for each part, the number of its array,
+        and the number of rows of this array before the part.
+    `bounds`: the first row of each part, and the end of the last part.
     `field`, `axes`: see :func:`~fuel.storage.open_parts`.
-    `shape`, `dtype`: of a row.
+    `shape`, `dtype`: shape and type of a row.
     """
 
     def __init__(self, index: PartIndex, field: Field | None, axes: int,
@@ -243,20 +243,20 @@ class JoinedArrays:
             self.shape) * self.dtype.itemsize)
 
     def read(self, part: int, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        """Return rows of a part, which are counted from its first."""
+        """Return rows of a part; rows are counted from its first row."""
         array = int(self._arrays[part])
         rows = rows + self._first[part]
         reader = self._reader(array)
         if self._axes == 1:
             return self._pick(reader.read(rows))
-        # The row of the first axis that the part lies in.
+        # The index along the first axes at which the part is.
         place = numpy.unravel_index(
             part - int(self._arrays.searchsorted(array)),
             self._index.shape[array, :self._axes - 1])
         return self._pick(reader.read(int(place[0]))[(*place[1:], rows)])
 
     def _pick(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return the source's field of elements."""
+        """Return the source's field of the elements of rows."""
         if self._field is None:
             return rows
         picked = rows[self._field]
@@ -266,8 +266,8 @@ class JoinedArrays:
 
 @functools.cache
 def _h5py_forgets_byte_order() -> bool:
-    """Return whether h5py leaves big-endian elements of variable length as
-    they are in the file, under a native type (h5py 3.16 does)."""
+    """Return whether h5py returns big-endian elements of variable length with
+    a native type, but without swapping the bytes (h5py 3.16 does)."""
     foreign = numpy.dtype(numpy.int16).newbyteorder('S')
     with H5PYFile('probe', 'w', driver='core', backing_store=False) as file:
         file.create_dataset('x', (1,), dtype=h5py.vlen_dtype(foreign))

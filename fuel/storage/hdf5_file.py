@@ -1,4 +1,4 @@
-"""HDF5 files with h5py's names, for programs that read them already."""
+"""HDF5 files with the interface of h5py, for existing programs."""
 from __future__ import annotations
 
 import os
@@ -23,19 +23,19 @@ from fuel.utils.checks import one_of
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import naming_file
 
-# Of files that were closed, of how many it is remembered what was known: many
-# loaders open one for each example.
+# Number of files that are cached after they are closed, since many loaders
+# open a file for each example.
 MOST_KEPT = 32
 
 
 class FileHold:
-    """Kept by each object that reads a file."""
+    """Token that each object which reads a file holds, to keep it open."""
 
 
 class SharedFile:
     """An open file, the targets of its links, and the readers of its arrays.
 
-    `path`: as it was given.
+    `path`: the path as it was given.
     """
 
     def __init__(self, access: FileAccess, cache_bytes: int | None,
@@ -49,12 +49,12 @@ class SharedFile:
         self._opened: OpenFile | None = None
         self._files: LinkedFiles | None = None
         self._nodes: dict[str, Node] = {}
-        # Kept when the file is closed, and read directly.
+        # Direct readers are kept when the file is closed.
         self._readers: dict[str, Reader] = {}
         self._are_arrays: dict[str, bool] = {}
 
     def release(self) -> None:
-        """Close the file for HDF5; what is read beside HDF5 stays open."""
+        """Close the file for HDF5; direct readers stay open."""
         with self._lock:
             self.access.close()
             self._forget()
@@ -78,11 +78,11 @@ class SharedFile:
             return held
 
     def start_in_child(self) -> None:
-        """Start anew after a fork, in which a lock may have been held."""
+        """Make a new lock in a forked child, since the lock may be held."""
         self._lock = threading.RLock()
 
     def files(self) -> LinkedFiles:
-        """Return the file, opened if need be."""
+        """Return the file with its linked files; open it if it is not open."""
         opened = self.access.open()
         if self._files is None or opened is not self._opened:
             self._forget()
@@ -93,7 +93,7 @@ class SharedFile:
         return self._files
 
     def is_array(self, path: str) -> bool:
-        """Return whether an array has a path, rather than a group."""
+        """Return whether a path is that of an array, not of a group."""
         with self._lock:
             if path not in self._are_arrays:
                 self._are_arrays[path] = isinstance(
@@ -101,7 +101,8 @@ class SharedFile:
             return self._are_arrays[path]
 
     def node(self, path: str) -> Node:
-        """Return the group or array of a path; KeyError if there is none."""
+        """Return the group or array at a path; raise KeyError if there is
+        none."""
         with self._lock:
             files = self.files()
             if path not in self._nodes:
@@ -129,13 +130,13 @@ class SharedFile:
             return self._readers[path]
 
     def is_current(self) -> bool:
-        """Return whether to open the file again would open the same."""
+        """Return whether the path still leads to the same file, unchanged."""
         if self._opened is None and not is_url(self.path):
             return find_state(os.path.abspath(self.path))[1] == self._identity
         return self.access.is_current()
 
     def known_reader(self, path: str) -> Reader | None:
-        """Return the reader of an array, None if there is none yet."""
+        """Return the reader of an array, None if it was not opened yet."""
         return self._readers.get(path)
 
     def check(self) -> None:
@@ -143,7 +144,7 @@ class SharedFile:
         self.files().check()
 
 
-# Those that were used last, by path and options.
+# The files that were used most recently, by path and options.
 _kept: OrderedDict[tuple[object, ...], SharedFile] = OrderedDict()
 _kept_lock = threading.Lock()
 
@@ -159,8 +160,7 @@ at_fork(Step.OWNERSHIP, in_child=_start_in_child)
 
 
 def shared_file(path: Any, arguments: Mapping[str, Any]) -> SharedFile:
-    """Return an open file, shared by all who open it with the same
-    arguments."""
+    """Return an open file; calls with the same arguments share it."""
     access = access_to(path, None, arguments['storage_options'])
     key = (os.path.abspath(access.path), repr(access.storage_options),
            arguments['cache_bytes'], arguments['follow'])
@@ -184,29 +184,28 @@ def open_hdf5(path: str | os.PathLike[str], mode: str = 'r', *,
               cache_bytes: int | None = None,
               storage_options: StorageOptions | None = None,
               follow: str = 'folder', **kwargs: Any) -> HDF5Group:
-    """Open an HDF5 file with h5py's names and Fuel's speed.
+    """Open an HDF5 file with the interface of h5py and the speed of Fuel.
 
-    Random rows of an array come as fast as Fuel reads them, any number of
-    threads may read at once, forked children may too, and what is returned
-    can be pickled. In a loader that exists, it takes the place of
-    ``h5py.File``.
+    Fuel reads random rows of arrays. Any number of threads may read at once,
+    and so may forked children. The returned objects can be pickled. In an
+    existing loader, use this function instead of ``h5py.File``.
 
     Parameters
     ----------
     path : str or path-like
-        A file, or a URL.
+        The path or the URL of the file.
     mode : {'r'}, optional
-        Files are only read.
+        Files can only be opened for reading.
     cache_bytes : int, optional
         See :class:`~fuel.datasets.H5PYDataset`.
     storage_options : dict, optional
-        Of a URL, see :class:`~fuel.datasets.H5PYDataset`.
+        Options for a URL; see :class:`~fuel.datasets.H5PYDataset`.
     follow : {'folder', 'anywhere'}, optional
-        Where other files lie that links and virtual data sets may name: in or
-        below the folder of the file, or anywhere.
+        The place of other files that links and virtual data sets may name:
+        the folder of the file and folders below it, or anywhere.
     **kwargs
         Other arguments of ``h5py.File``, such as ``swmr`` and ``libver``,
-        which make no difference.
+        which have no effect.
 
     Returns
     -------
@@ -216,12 +215,12 @@ def open_hdf5(path: str | os.PathLike[str], mode: str = 'r', *,
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     ValueError
-        If `mode` is another one.
+        If `mode` is not 'r'.
     DamagedFileError
-        If the file is damaged; when it is read, if it was changed. Then it
-        is opened again.
+        If the file is damaged. Also at a read, if the file was changed; open
+        it again then.
 
     Examples
     --------
@@ -250,7 +249,7 @@ class HDF5Node:
     Attributes
     ----------
     name : str
-        Its path in the file.
+        Path of the group or array in the file.
     """
 
     def __init__(self, shared: SharedFile, name: str,
@@ -280,7 +279,7 @@ class HDF5Node:
 
     @property
     def attrs(self) -> h5py.AttributeManager:
-        """Its attributes (h5py.AttributeManager)."""
+        """The attributes of the group or array (h5py.AttributeManager)."""
         return self._node.attrs
 
     @property
@@ -290,7 +289,7 @@ class HDF5Node:
 
     @property
     def parent(self) -> HDF5Group:
-        """The group that it is in (HDF5Group)."""
+        """The group that contains the group or array (HDF5Group)."""
         return HDF5Group(self._open, self.name.rpartition('/')[0] or '/',
                          self._arguments)
 
@@ -305,9 +304,9 @@ class HDF5Node:
 class HDF5Group(HDF5Node, Mapping[str, 'HDF5Group | HDF5Array']):
     """A group of an HDF5 file, or its root, as :func:`open_hdf5` returns it.
 
-    It is a mapping from names to groups and arrays, and has the attributes
-    ``attrs``, ``file``, ``filename``, ``name`` and ``parent`` of h5py's. As a
-    context manager it closes the file.
+    It is a mapping from names to groups and arrays. It has the attributes
+    ``attrs``, ``file``, ``filename``, ``name`` and ``parent`` of h5py's groups
+    and files. As a context manager, it closes the file at the end.
     """
 
     @property
@@ -335,8 +334,11 @@ class HDF5Group(HDF5Node, Mapping[str, 'HDF5Group | HDF5Array']):
         return len(self._node)
 
     def visititems(self, function: Any) -> Any:
-        """Call a function with the name and the node of each object below,
-        until it returns a value other than None, and return that."""
+        """Call a function with the name and the node of each object below.
+
+        When the function returns a value other than None, stop, and return
+        this value.
+        """
         for name, node in self.items():
             found = function(name, node)
             if found is None and isinstance(node, HDF5Group):
@@ -348,12 +350,12 @@ class HDF5Group(HDF5Node, Mapping[str, 'HDF5Group | HDF5Array']):
         return None
 
     def visit(self, function: Any) -> Any:
-        """Call a function with the name of all that is below, as
+        """Call a function with the name of each object below; see
         :meth:`visititems`."""
         return self.visititems(lambda name, _: function(name))
 
     def close(self) -> None:
-        """Close the file, which is opened again when it is read."""
+        """Close the file; a later read opens it again."""
         if self._shared is not None:
             self._shared.release()
         self._shared = self._hold = None
@@ -374,10 +376,10 @@ class HDF5Group(HDF5Node, Mapping[str, 'HDF5Group | HDF5Array']):
 class HDF5Array(HDF5Node):
     """An array of an HDF5 file, as :func:`open_hdf5` returns it.
 
-    Between brackets it takes what h5py takes, and lists and arrays of rows in
-    any order, with repetitions, and negative ones. What comes back is the
-    caller's own, in native byte order; text of variable length is bytes.
-    Besides what is listed, it has the methods and attributes of
+    It is indexed in the same ways as an array of h5py. In addition, lists and
+    arrays of rows may be in any order, with repetitions and negative numbers.
+    The result is a new array in native byte order; text of variable length is
+    bytes. It also has the other methods and attributes of
     :class:`h5py.Dataset` for reading, such as ``asstr``, ``astype``,
     ``chunks`` and ``maxshape``.
 
@@ -391,7 +393,7 @@ class HDF5Array(HDF5Node):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its shape (tuple of int)."""
+        """The shape of the array (tuple of int)."""
         known = self._open.known_reader(self.name)
         return tuple(self._node.shape or ()) if known is None else known.shape
 
@@ -448,14 +450,15 @@ class HDF5Array(HDF5Node):
 
     def read_direct(self, dest: NDArray[Any], source_sel: Selection = None,
                     dest_sel: Selection = None) -> None:
-        """Read into an array, as ``read_direct`` of h5py does.
+        """Read into an existing array, as h5py's ``read_direct`` does.
 
         Parameters
         ----------
         dest : ndarray
-            Of the type of this array, or of some of its fields.
+            The array to write to. Its type is that of this array, or it has
+            some of the fields of this type.
         source_sel, dest_sel : optional
-            What to read, and where to, as between brackets. Default: all.
+            The indices to read, and the indices to write to. Default: all.
         """
         fields = dest.dtype.names
         stored: Mapping[str, Any] = self.dtype.fields or {}
@@ -484,8 +487,10 @@ class HDF5Array(HDF5Node):
 
 
 def _rows_of(key: Selection) -> tuple[Any, tuple[Any, ...]]:
-    """Return the selection of rows, and those of the other axes; None for rows
-    if only HDF5 can select them."""
+    """Return the selection of rows, and the selections of the other axes.
+
+    The selection of rows is None if only HDF5 can read this key.
+    """
     parts = key if isinstance(key, tuple) else (key,)
     if any(isinstance(part, str) for part in parts):
         return None, ()
@@ -502,8 +507,8 @@ def _rows_of(key: Selection) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _places(rows: Any, count: int) -> Any:
-    """Return rows as a reader takes them: an integer from 0, a slice or an
-    array of integers from 0."""
+    """Return rows in the form for a reader: an integer, a slice or an array of
+    integers; negative numbers are replaced."""
     if isinstance(rows, slice):
         return rows
     if isinstance(rows, (int, numpy.integer)) and not isinstance(rows, bool):

@@ -1,4 +1,4 @@
-"""Find how a data set is stored, and if Fuel can read its bytes directly."""
+"""Find how a data set is stored, and whether Fuel can read it directly."""
 from __future__ import annotations
 
 import functools
@@ -16,7 +16,7 @@ from fuel.storage.global_heap import REFERENCE, addressing
 from fuel.storage.file_bytes import is_attached
 from fuel.storage.nodes import row_maps, text_of_name
 
-# The kinds of types whose bytes in memory can be those in the file.
+# The kinds of types whose bytes in memory may be equal to those in the file.
 PLAIN_KINDS = 'biufcSV'
 
 FILTER_NAMES = {
@@ -46,10 +46,10 @@ LAYOUT_NAMES = {
 
 
 class ChunkFilter(NamedTuple):
-    """One filter of the pipeline that chunks went through.
+    """One filter that was applied to chunks.
 
-    `code`: as registered with the HDF Group.
-    `options`: the filter's own numbers.
+    `code`: number of the filter, as registered with the HDF Group.
+    `options`: options of the filter, as numbers.
     """
 
     code: int
@@ -58,7 +58,7 @@ class ChunkFilter(NamedTuple):
 
     @property
     def description(self) -> str:
-        """Such as ``'gzip 4'``."""
+        """Description of the filter, such as ``'gzip 4'`` (str)."""
         if self.code == h5py.h5z.FILTER_DEFLATE and self.options:
             return f'{self.name} {self.options[0]}'
         return self.name
@@ -73,14 +73,14 @@ def used_filters(filters: tuple[ChunkFilter, ...],
 @functools.cache
 def is_known(filters: tuple[ChunkFilter, ...],
              plugins: frozenset[int] = frozenset()) -> bool:
-    """Return whether Fuel can undo a pipeline.
+    """Return whether Fuel can undo some filters.
 
-    `plugins`: codes of compressors that it can undo here.
+    `plugins`: codes of further compressors that can be undone here.
 
-    It must compress or check: HDF5 may have left chunks at the data set's
-    edge as they are, silently, and that only shows in their size. And
-    it must compress once: the size between two compressors is not known,
-    and nothing may be decoded without a bound.
+    One of the filters must compress or have a checksum. HDF5 may have left
+    chunks at the edge of the data set unfiltered, which only their size shows.
+    At most one filter may compress: the size between two compressors is not
+    known, and data are never decoded without a limit.
     """
     codes = [one.code for one in filters]
     return (all(code in KNOWN or code in plugins for code in codes)
@@ -94,8 +94,8 @@ class Layout(NamedTuple):
 
     `storage`: ``'contiguous'``, ``'chunked'``, ``'compact'``, ``'virtual'`` or
         ``'external'``.
-    `chunk_shape`: None unless chunked.
-    `filters`: in the order in which chunks went through them.
+    `chunk_shape`: shape of a chunk; None if the storage is not chunked.
+    `filters`: the filters, in the order in which they were applied.
     `obstacle`: the reason against direct reading; empty if there is none.
     `is_ragged`: whether rows have variable length.
     """
@@ -108,8 +108,9 @@ class Layout(NamedTuple):
 
     @property
     def reader(self) -> str:
-        """``'mapped'``, ``'ragged'``, ``'decoded'`` or ``'h5py'``; of a
-        virtual data set ``'virtual'``, where its sources are read."""
+        """The kind of reader: ``'mapped'``, ``'ragged'``, ``'decoded'`` or
+        ``'h5py'``; ``'virtual'`` if the sources of a virtual data set are
+        read (str)."""
         if self.obstacle:
             return 'h5py'
         if self.storage == 'virtual':
@@ -120,10 +121,10 @@ class Layout(NamedTuple):
 
 
 def discover(dataset: h5py.Dataset, is_part: bool = False) -> Layout:
-    """Return how a data set is stored, from the file's own metadata.
+    """Return how a data set is stored, from the metadata in the file.
 
-    `is_part`: whether it is one of the parts of a source. A part may be
-        empty, or have no written rows; neither is an obstacle.
+    `is_part`: whether the data set is a part of a source. A part may be empty,
+        or have no written rows, without an obstacle.
     """
     properties = dataset.id.get_create_plist()
     code = properties.get_layout()
@@ -148,9 +149,9 @@ def discover(dataset: h5py.Dataset, is_part: bool = False) -> Layout:
 
 
 def _filter(found: tuple[Any, ...]) -> ChunkFilter:
-    """Return one entry of a pipeline as HDF5 describes it."""
+    """Return a filter from HDF5's description of it."""
     code, _, options, name = found
-    # The rest of the name says where to read more.
+    # The rest of the name may be a reference to a web page.
     label = FILTER_NAMES.get(code) or re.split(
         '[;:]', name.decode('utf-8', 'replace'))[0]
     return ChunkFilter(code, label or f'filter {code}', tuple(options))
@@ -159,8 +160,8 @@ def _filter(found: tuple[Any, ...]) -> ChunkFilter:
 def obstacle_of_file(dataset: h5py.Dataset) -> str:
     """Return the reason why only HDF5 can read the file, '' if there is none.
 
-    The handle is asked, not the path: a file that this process has open for
-    writing too shares HDF5's unwritten buffers.
+    The handle is checked, not the path: if this process has also opened the
+    file for writing, HDF5 has buffers that are not written yet.
     """
     file = h5py.h5i.get_file_id(dataset.id)
     intent = file.get_intent()
@@ -177,10 +178,10 @@ def obstacle_of_file(dataset: h5py.Dataset) -> str:
     return ''
 
 
-# Of a file that this process has open with swmr=True: HDF5 alone knows in
-# which order a writer changes it.
+# The obstacle for a file that this process has open with swmr=True: only HDF5
+# knows in which order a writer changes it.
 SWMR_OBSTACLE = 'the file is read with swmr=True while a process writes to it'
-# In the superblock, the part of a file that is read first.
+# Version and flags in the superblock, the part of a file that is read first.
 SUPERBLOCK_WITH_FLAGS = 3
 WRITE_FLAGS = 0b101
 
@@ -188,7 +189,7 @@ WRITE_FLAGS = 0b101
 def _is_written(file: h5py.h5f.FileID) -> bool:
     """Return whether the consistency flags in a local file say that a process
     writes to it, with SWMR or without."""
-    # Asked of the file: what HDF5 knows is from when it was opened.
+    # Read from the file, since HDF5 has the flags from when it was opened.
     head = os.pread(int(file.get_vfd_handle()), 12,
                     file.get_create_plist().get_userblock())
     return (len(head) == 12 and head[8] >= SUPERBLOCK_WITH_FLAGS
@@ -206,10 +207,11 @@ def _obstacle_of_shape(dataset: h5py.Dataset, is_part: bool) -> str:
 
 def _obstacle_of_type(dtype: numpy.dtype[Any], stored: h5py.h5t.TypeID,
                       ) -> str:
-    """Return the reason why the bytes in the file are not a NumPy array's.
+    """Return the reason why the bytes in the file are not those of a NumPy
+    array; '' if they are.
 
-    What NumPy's type becomes in HDF5 must be the file's own type: this rules
-    out odd precisions and paddings, which HDF5 has to convert.
+    HDF5's type for NumPy's type must be equal to the type in the file. This
+    excludes unusual precisions and paddings, which HDF5 must convert.
     """
     if dtype.kind not in PLAIN_KINDS or dtype.hasobject or dtype.subdtype:
         return f'its type, {dtype}, is not stored as plain bytes'
@@ -224,7 +226,8 @@ def _obstacle_of_type(dtype: numpy.dtype[Any], stored: h5py.h5t.TypeID,
 
 def _obstacle_of_ragged(dataset: h5py.Dataset,
                         filters: tuple[ChunkFilter, ...]) -> str:
-    """Return the reason why only HDF5 finds rows of variable length."""
+    """Return the reason why only HDF5 can find rows of variable length; ''
+    if there is none."""
     if filters and not is_known(filters):
         return 'its rows have variable length, behind unusual filters'
     if not addressing(h5py.h5i.get_file_id(dataset.id))[1]:
@@ -241,24 +244,26 @@ def _obstacle_of_ragged(dataset: h5py.Dataset,
 
 
 def elements_of(dataset: h5py.Dataset) -> numpy.dtype[Any] | None:
-    """Return the type of the elements of rows of variable length."""
+    """Return the type of the elements of rows of variable length; None if the
+    rows are not arrays."""
     elements = h5py.check_vlen_dtype(dataset.dtype)
     return elements if isinstance(elements, numpy.dtype) else None
 
 
 def stored_type(dataset: h5py.Dataset) -> numpy.dtype[Any]:
-    """Return the type in the file of each element, such as a reference."""
+    """Return the type that each element has in the file; for rows of variable
+    length, the type of a reference."""
     dtype: numpy.dtype[Any] = dataset.dtype
     return REFERENCE if dtype.kind == 'O' else dtype
 
 
-# A damaged fill value can claim to be as long as an entry of an object's
-# header can be; HDF5 copies that much.
+# The largest length of a fill value, which is an entry of an object's header.
+# HDF5 copies as many bytes as a damaged fill value claims to have.
 MOST_FILL_NBYTES = 1 << 16
 
 
-# In the place of a reference to what is the fill value of a source of
-# variable length: no place in a file, nor like damage.
+# Used instead of a reference to the fill value of a source of variable length.
+# It is neither a place in a file, nor likely to come from damage.
 FILLED = 0, int.from_bytes(b'fillfill', 'big'), 0
 
 
@@ -276,7 +281,7 @@ def fill_value(dataset: h5py.Dataset) -> Any:
 
 
 def _is_filled(dataset: h5py.Dataset) -> bool:
-    """Return whether the file defines a fill value of the data set."""
+    """Return whether the file defines a fill value for a data set."""
     return bool(dataset.id.get_create_plist().fill_value_defined()
                 == h5py.h5d.FILL_VALUE_USER_DEFINED)
 
@@ -302,8 +307,8 @@ def _obstacle_of_storage(dataset: h5py.Dataset, storage: str,
 def is_allocated(identity: h5py.h5d.DatasetID) -> bool:
     """Return whether a contiguous data set has a place in the file.
 
-    Where nothing was allocated, the offset may still be a number (in a file
-    with a user block).
+    In a file with a user block, the offset may be a number even if no space
+    was allocated.
     """
     return (identity.get_offset() is not None
             and identity.get_space_status()
@@ -318,9 +323,9 @@ def native_type(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
 
 
 def dataset_name(dataset: h5py.Dataset) -> str:
-    """Return the name of a data set for errors: that of the source."""
+    """Return the name of a data set for errors: the name of the source."""
     name = dataset.name or '<no name>'
-    # h5py gives one that is not UTF-8 as bytes.
+    # h5py returns a name that is not UTF-8 as bytes.
     return (text_of_name(name) if isinstance(name, bytes) else name
             ).lstrip('/')
 
@@ -335,18 +340,19 @@ class Description:
         ``'contiguous'``, ``'chunked'``, ``'compact'``, ``'virtual'`` or
         ``'external'``.
     chunk_shape : tuple of int or None
-        None unless chunked.
+        Shape of a chunk; None if the storage is not chunked.
     filters : tuple of str
-        Such as ``('shuffle', 'gzip 4')``, in the order in which they were
-        applied.
+        The filters, in the order in which they were applied, such as
+        ``('shuffle', 'gzip 4')``.
     stored_nbytes, decoded_nbytes : int
-        Bytes in the file, and of the array that comes out. Without the
-        elements' own memory where they have variable length.
+        Numbers of bytes in the file and in the decoded array. For elements of
+        variable length, without the data of the elements.
     reader : str
-        ``'mapped'``, ``'ragged'``, ``'decoded'`` or ``'h5py'``: how Fuel
-        reads it.
+        How Fuel reads the data set: ``'mapped'``, ``'ragged'``,
+        ``'decoded'`` or ``'h5py'``.
     obstacle : str
-        Why it is read through h5py; empty if it is not.
+        The reason why the data set is read through h5py; empty if it is read
+        directly.
     """
 
     storage: str
@@ -370,12 +376,13 @@ class Description:
 
 
 def describe(dataset: h5py.Dataset) -> Description:
-    """Describe the storage of a data set and how Fuel would read it.
+    """Return a description of the storage of a data set, and of how Fuel
+    reads it.
 
     Returns
     -------
     Description
-        ``str`` of it is one line for people.
+        ``str`` of it is one line of text.
 
     Examples
     --------

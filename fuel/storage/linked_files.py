@@ -1,9 +1,9 @@
-"""The files of a data set, those that they lead to, and what is kept of them.
+"""The files of a data set, the files to which they lead, and kept metadata.
 
-What HDF5 says of a hundred thousand groups takes a minute to ask. It is kept
-on disk for files in one state: of any other state there is nothing. A checksum
-finds what was changed, or belongs to other files. Any program could have made
-it: who uses the arrays checks them too.
+Reading the metadata of a hundred thousand groups with HDF5 takes a minute. So
+they are kept on disk, for the present state of the files. A checksum finds
+metadata that were changed or belong to other files. Any program could have
+written them, so the code that uses the arrays checks them too.
 """
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from fuel.utils.hdf5_errors import OF_DAMAGE, raise_named
 
 logger = logging.getLogger(__name__)
 
-# Written into each file; what is of another format is made again.
+# Written into each file of kept arrays; other formats are made again.
 FORMAT = 2
 
 
 def kept_arrays(files: Sequence[Versioned], key: str) -> Arrays | None:
-    """Return the arrays that were kept under a key for files in their present
-    state; None if there are none, or they are damaged.
+    """Return the arrays that were kept on disk under a key, for the present
+    state of files; None if there are none, or if they are damaged.
 
     Examples
     --------
@@ -71,8 +71,11 @@ def kept_arrays(files: Sequence[Versioned], key: str) -> Arrays | None:
 
 
 def keep_arrays(files: Sequence[Versioned], key: str, arrays: Arrays) -> None:
-    """Keep arrays under a key for the present state of files, and drop those
-    of other states. A disk that cannot be written to keeps nothing."""
+    """Keep arrays on disk under a key, for the present state of files.
+
+    Arrays for other states are removed. If the disk cannot be written to, a
+    warning is logged.
+    """
     path = _path_of(files, key)
     if path is None:
         return
@@ -96,8 +99,10 @@ def keep_arrays(files: Sequence[Versioned], key: str, arrays: Arrays) -> None:
 
 
 def _checksum(path: str, arrays: Arrays) -> bytes:
-    """Return a checksum of all arrays, by name, and of their key: the
-    checksums in the archive are of each array alone."""
+    """Return a checksum of all arrays, their names and their key.
+
+    The checksums in the archive are of each array alone.
+    """
     digest = hashlib.sha256(os.path.basename(path).encode())
     for name in sorted(arrays):
         array = arrays[name]
@@ -107,7 +112,8 @@ def _checksum(path: str, arrays: Arrays) -> bytes:
 
 
 def _path_of(files: Sequence[Versioned], key: str) -> str | None:
-    """Return the path of kept arrays; None if none are kept."""
+    """Return the path of kept arrays; None if the cache on disk is turned
+    off."""
     folder: str = config.remote_cache_path
     if folder == 'off':
         return None
@@ -118,20 +124,21 @@ def _path_of(files: Sequence[Versioned], key: str) -> str | None:
             :24] for text in (names, state)]) + '.npz')
 
 
-# Answers about fewer parts are not kept.
+# Shorter arrays are not kept.
 FEWEST_KEPT = 1000
 
-#: Makes arrays that may be kept; none if they may not.
+#: Makes arrays that may be kept; returns {} if they must not be kept.
 MakeArrays: TypeAlias = Callable[[], Arrays]
 #: Returns whether arrays that were kept can be used.
 CheckArrays: TypeAlias = Callable[[Arrays], bool]
 
 
 class LinkedFiles:
-    """The files of a data set, and those that their links lead to.
+    """The files of a data set, and the files to which their links lead.
 
-    `files`: held open.
-    `paths`: of the files, as they were given.
+    `files`: the files of the data set, held open.
+    `paths`: the paths of these files, as they were given.
+    `anywhere`: whether links may lead out of the folder of a file.
     """
 
     def __init__(self, files: Sequence[OpenFile], paths: Sequence[str],
@@ -142,9 +149,11 @@ class LinkedFiles:
 
     def find(self, number: int, path: str,
              root: h5py.Group | None = None) -> Node | None:
-        """Return the node at a path in a file, None if nothing is there.
+        """Return the node at a path in a file, None if there is none.
 
-        `root`: a group in which the path begins. Default: that of the file.
+        `number`: number of the file.
+        `root`: group at which the path begins. Defaults to the root of the
+            file.
         """
         try:
             node = find_node(self.files[number].file['/'] if root is None
@@ -157,7 +166,8 @@ class LinkedFiles:
         return node
 
     def check_array(self, number: int, array: h5py.Dataset) -> None:
-        """Raise an error where HDF5 should not read an array of a file."""
+        """Raise an error if HDF5 should not read an array of a file; see
+        :func:`~fuel.storage.nodes.check_virtual`."""
         try:
             check_virtual(array, self._other_path)
         except OF_DAMAGE as error:
@@ -165,14 +175,14 @@ class LinkedFiles:
             raise
 
     def open_linked(self, file: h5py.File, name: str) -> h5py.File:
-        """Return the file that a link in another one names."""
+        """Return the open file that a link in another file names."""
         target = self._other_path(file, name)
         if target not in self._linked:
             self._linked[target] = open_files.get(target)
         return self._linked[target].file
 
     def _other_path(self, file: h5py.File, name: str) -> str:
-        """Return the path of a file that another one names."""
+        """Return the path of a file that another file names."""
         path = os.fsdecode(file.filename)
         if isinstance(self.paths[0], RemotePath):
             raise ValueError(
@@ -184,11 +194,12 @@ class LinkedFiles:
                            name, self._anywhere)
 
     def own_bytes(self) -> Sequence[FileBytes]:
-        """Return the bytes of the files, read beside HDF5."""
+        """Return the bytes of those files that Fuel can read directly."""
         return [opened.raw for opened in self.files if opened.raw is not None]
 
     def all_bytes(self) -> Sequence[FileBytes]:
-        """Return the bytes of the files, and of those that links lead to."""
+        """Return the bytes of the files, and of the files to which links
+        lead, as far as Fuel can read them directly."""
         return [*self.own_bytes(), *[
             opened.raw for opened in self._linked.values()
             if opened.raw is not None]]
@@ -200,14 +211,15 @@ class LinkedFiles:
 
     def kept(self, key: str, make: MakeArrays, are_sound: CheckArrays,
              fewest: int | None = None) -> Arrays:
-        """Return arrays kept for these files; make them if there are none yet.
+        """Return arrays that are kept for these files; make them if there are
+        none.
 
-        `fewest`: how long the longest must be to be kept. Default: a
-            thousand.
+        `fewest`: the arrays are kept only if the longest of them has at least
+            this length. Defaults to a thousand.
         """
         files = self.own_bytes()
         if len(files) < len(self.files):
-            # The state of some is not known.
+            # The state of some files is not known.
             return make()
         key = f'{key} {self._anywhere}'
         arrays = kept_arrays(files, key)

@@ -1,5 +1,4 @@
-"""Rows copied in C out of memory: where a table of parts says that they lie
-in files that are mapped, or in arrays."""
+"""Readers that copy rows in C, out of mapped files or arrays."""
 from __future__ import annotations
 
 import math
@@ -34,10 +33,10 @@ Field: TypeAlias = str | Sequence[str]
 
 
 class PartKind(NamedTuple):
-    """The kind of parts whose rows have something in common.
+    """Properties that several parts have in common.
 
-    `tile_shape`: of what a chunk holds of a row.
-    `fill`: an element of a chunk that was never written.
+    `tile_shape`: shape of the piece of a row that is in one chunk.
+    `fill`: value of the elements of a chunk that was never written.
     """
 
     tile_shape: tuple[int, ...]
@@ -45,11 +44,11 @@ class PartKind(NamedTuple):
 
 
 class Element(NamedTuple):
-    """The part of each element of a chunk that a row has.
+    """Elements of a chunk, and the fields of them that rows have.
 
-    `stored`: its type in the chunk.
-    `dtype`: its type in the row.
-    `fields`: offset and bytes of each field that the row has; None for all.
+    `stored`: type of an element in the chunk.
+    `dtype`: type of an element in a row.
+    `fields`: offset and size of each field that rows have; None for all.
     """
 
     stored: numpy.dtype[Any]
@@ -57,7 +56,7 @@ class Element(NamedTuple):
     fields: list[tuple[int, int]] | None = None
 
     def fill(self, value: Any) -> Any:
-        """Return a fill value as the row has it."""
+        """Return the fill value of rows, from that of stored elements."""
         if self.dtype == self.stored:
             return value
         stored = numpy.array(value, self.stored).tobytes()
@@ -67,7 +66,7 @@ class Element(NamedTuple):
 
 
 def element_of(stored: numpy.dtype[Any], field: Field | None) -> Element:
-    """Return the element that a field of stored elements makes.
+    """Return the element for a field, or several fields, of a type.
 
     Raises: ValueError if there is no such field.
     """
@@ -88,15 +87,15 @@ def element_of(stored: numpy.dtype[Any], field: Field | None) -> Element:
 
 
 class Parts:
-    """The parts of a source: where its rows lie in the chunks of files.
+    """The parts of a source: the places of its rows in the chunks of files.
 
-    `row_shape`: of a row, of elements as a chunk has them.
+    `row_shape`: shape of a row, in stored elements.
     `table`: shape (parts,), dtype `PART`.
-    `addresses`, `nbytes`: shape (chunks,), dtype int64; where each chunk is,
-        or `MISSING` or `OUTSIDE`, and how many bytes it has when decoded.
+    `addresses`, `nbytes`: shape (chunks,), dtype int64; address of each chunk,
+        or `MISSING` or `OUTSIDE`, and number of its bytes when decoded.
     `bounds`: shape (parts + 1,); the first row of each part, and the number of
         rows.
-    `kernel`: the same for kernels.
+    `kernel`: the same table in the form for kernels.
     """
 
     def __init__(self, row_shape: tuple[int, ...], element: Element,
@@ -134,8 +133,8 @@ class Parts:
 
     def _blocks(self, rows: NDArray[numpy.intp]) -> tuple[
             NDArray[Any], NDArray[numpy.intp], NDArray[numpy.intp]]:
-        """Return for each row its part, the first chunk of its block and
-        its number in the block."""
+        """Return for each row its part, the first chunk of its block, and its
+        number in the block."""
         found = 0 if len(self.table) == 1 else (
             self.bounds.searchsorted(rows, 'right') - 1)
         parts = self.table[found]
@@ -145,20 +144,20 @@ class Parts:
                        + blocks * self._num_tiles[parts['kind']]), inside
 
     def part_of(self, row: int) -> int:
-        """Return the number of the part that a row lies in."""
+        """Return the number of the part that has a row."""
         return int(self.bounds.searchsorted(row, 'right')) - 1
 
     def chunks_of(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
-        """Return the chunks that rows lie in, each once, in their order."""
+        """Return the distinct numbers of the chunks that have some rows."""
         chunks: NDArray[numpy.intp] = self.kernel.chunks_of(rows)
         return chunks
 
     def numbers_of_pieces(self, rows: NDArray[numpy.intp],
                           nbytes: int) -> NDArray[numpy.intp]:
-        """Return the number of the chunk that each row lies in, along the
-        first axis.
+        """Return for each row the number of its chunk along the first axis.
 
-        `nbytes`: what is not chunked counts as chunks of about so many bytes.
+        `nbytes`: approximate size of the pieces into which an array without
+            chunks is divided for this.
         """
         parts, firsts, inside = self._blocks(rows)
         is_whole = self.table['block_rows'] == ALL_ROWS
@@ -177,7 +176,7 @@ class Parts:
         return pieces
 
     def rows_of_blocks(self, start: int, stop: int) -> NDArray[numpy.intp]:
-        """Return some rows of a range that lie in all chunks of the range."""
+        """Return some rows of a range, at least one for each chunk."""
         step = int(self.table['block_rows'].min())
         edges = numpy.concatenate([
             numpy.arange(start, stop, step, dtype=numpy.intp),
@@ -186,17 +185,18 @@ class Parts:
 
     def lie_in(self, rows: NDArray[numpy.intp],
                chunk: int) -> NDArray[numpy.bool_]:
-        """Return a mask of the rows that lie in a chunk."""
+        """Return a mask of the rows that are in a chunk."""
         parts, firsts, _ = self._blocks(rows)
         mask: NDArray[numpy.bool_] = (firsts <= chunk) & (
             chunk < firsts + self._num_tiles[parts['kind']])
         return mask
 
     def starts_of(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
-        """Return the address of each row, and the bytes from it to the next
-        row; without rows that were never written.
+        """Return the address of each row, and the number of bytes from there
+        to the next row.
 
-        Of a row in several tiles, where the first of them is.
+        Rows that were never written are left out. For a row in several tiles,
+        the address of the first tile is returned.
         """
         parts, chunks, inside = self._blocks(rows)
         strides = self._strides[parts['kind']]
@@ -207,13 +207,12 @@ class Parts:
 
     @property
     def longest(self) -> int:
-        """Bytes of a row in a chunk, at most (int)."""
+        """The largest number of bytes of a row in a chunk (int)."""
         return int(self._strides.max())
 
     def pieces_of(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
-        """Return start and size of the pieces that are fetched for rows: a row
-        if there are no chunks, or if they are larger than `LARGEST_CHUNK`;
-        otherwise a chunk."""
+        """Return the starts and sizes of the pieces to fetch for rows: chunks,
+        or rows if there are no chunks or chunks exceed `LARGEST_CHUNK`."""
         starts = sizes = _NONE
         if self._is_read_by_rows:
             parts, firsts, _ = self._blocks(rows)
@@ -234,7 +233,7 @@ def one_part(shape: tuple[int, ...], dtype: numpy.dtype[Any],
              chunk_shape: tuple[int, ...] | None = None) -> Parts:
     """Return the parts of a source that is one array.
 
-    `chunk_shape`: None for a contiguous one.
+    `chunk_shape`: shape of a chunk; None for a contiguous array.
     """
     if chunk_shape is None:
         return parts_of_arrays(shape[1:], dtype, shape[:1], addresses)
@@ -250,11 +249,11 @@ def one_part(shape: tuple[int, ...], dtype: numpy.dtype[Any],
 def parts_of_arrays(row_shape: tuple[int, ...], dtype: numpy.dtype[Any],
                     lengths: Sequence[int],
                     addresses: NDArray[numpy.int64]) -> Parts:
-    """Return the parts of a source, each of them a contiguous array in a file
-    of its own.
+    """Return the parts of a source whose parts are contiguous arrays, each in
+    its own file.
 
-    `lengths`: number of rows of each.
-    `addresses`: the start of each, in the files as one.
+    `lengths`: number of rows of each part.
+    `addresses`: address of each part in the joined file.
     """
     table = numpy.zeros(len(lengths), PART)
     table['rows'] = lengths
@@ -270,11 +269,11 @@ def parts_of_arrays(row_shape: tuple[int, ...], dtype: numpy.dtype[Any],
 def parts_of_lengths(row_shape: tuple[int, ...], dtype: numpy.dtype[Any],
                      lengths: Sequence[int], files: Sequence[int] | None,
                      num_files: int) -> Parts:
-    """Return the parts of a source, each of them one chunk.
+    """Return the parts of a source in which each part is one chunk.
 
-    `lengths`: number of rows of each.
-    `files`: the number of the file of each, of `num_files`; None if that is
-        the first one of all.
+    `lengths`: number of rows of each part.
+    `files`: number of the file of each part, less than `num_files`; None if
+        all parts are in the first file.
     """
     table = numpy.zeros(len(lengths), PART)
     table['rows'] = lengths
@@ -291,25 +290,25 @@ def parts_of_lengths(row_shape: tuple[int, ...], dtype: numpy.dtype[Any],
 
 def copies_as_bytes(dtype: numpy.dtype[Any],
                     row_shape: tuple[int, ...]) -> bool:
-    """Return whether rows can be copied as bytes, and have some."""
+    """Return whether rows have bytes, and can be copied as bytes."""
     return not dtype.hasobject and dtype.itemsize * math.prod(row_shape) > 0
 
 
 IndexArray: TypeAlias = NDArray[numpy.intp]
-#: Returns file and data set of a part, by its number, and a row of it.
+#: Returns the place of a row for errors, by part and row.
 PartNames: TypeAlias = Callable[[int, int], str]
-#: Rows, or the first one and the one after the last, or the first ones of
-#: ranges and how many rows each has.
+#: Wanted rows: a list of rows; or the first row and the row after the last; or
+#: the first row of each range and the number of its rows.
 Wanted: TypeAlias = (
     IndexArray | tuple[int, int] | tuple[IndexArray, IndexArray])
 
 
 class DirectReader(Reader):
-    """Base of the readers whose batches are copied in C, by the addresses in
-    a table of parts.
+    """Base of readers that copy batches in C, by the addresses in a table of
+    parts.
 
-    `file`: one, or several as one.
-    `part_names`: the names of the parts in errors; None if there is one.
+    `file`: the file, or several files as one.
+    `part_names`: returns names for errors; None if there is a single part.
     """
 
     _rows: Rows
@@ -332,7 +331,7 @@ class DirectReader(Reader):
         self.part_bounds = parts.bounds
 
     def _watch(self) -> None:
-        """Decline batches once a local file was changed."""
+        """Let the kernel decline batches after a local file has changed."""
         self._rows.watch(states_of(self.files))
 
     def direct(self) -> Part | None:
@@ -341,8 +340,8 @@ class DirectReader(Reader):
             self._is_native) else None
 
     def _missing_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
-        """Return the byte ranges that rows need and that are not decoded yet,
-        of a remote file."""
+        """Return the byte ranges of a remote file that rows need, without
+        ranges that are decoded already."""
         raise NotImplementedError
 
     def fetch(self, rows: IndexArray, budget: int) -> int | None:
@@ -364,13 +363,14 @@ class DirectReader(Reader):
     @abstractmethod
     def _read_ranges(self, starts: IndexArray,
                      counts: IndexArray) -> NDArray[Any]:
-        """Return ranges of rows that are arrays as they should be."""
+        """Return ranges of rows; the arrays were checked."""
 
     def _new_batch(self, count: int) -> NDArray[Any]:
         return empty((count, *self._row_shape), self._stored_type)
 
     def _in_native_order(self, batch: NDArray[Any]) -> NDArray[Any]:
-        """Swap the bytes of a new array, in its place where possible."""
+        """Return a new array in native byte order, swapped in place if
+        possible."""
         if self._is_native:
             return batch
         if batch.dtype.names is None:
@@ -386,12 +386,12 @@ class DirectReader(Reader):
                                 + int(self._parts.table['skip'][part]))
 
 
-# Of a range of rows of a remote file, what is fetched at once.
+# Bytes of a range of rows of a remote file that are fetched at once.
 PORTION = 32 << 20
 
 
 class MappedReader(DirectReader):
-    """Rows copied out of the mapped file."""
+    """Reader that copies rows out of a mapped file."""
 
     _rows: MappedRows
 
@@ -411,7 +411,7 @@ class MappedReader(DirectReader):
         # Without chunks that end outside of their file.
         parts.addresses = self._rows.addresses
         self._paging = paging_of(file)
-        # First and last byte, and how many in between are its own.
+        # First byte, byte after the last, and number of bytes of the source.
         self._extent: tuple[int, int, int] | None = None
         stored = parts.addresses >= 0
         if stored.any():
@@ -459,14 +459,14 @@ class MappedReader(DirectReader):
         return self._remote.prefetch_budget()
 
     def _pieces(self, rows: IndexArray) -> tuple[Ends, Any]:
-        """Return the addresses of the pieces that rows need, and the number
-        of bytes of each: a row, or a chunk of a remote file."""
+        """Return addresses and sizes of the pieces that rows need: rows, or
+        chunks of a remote file."""
         if not self._paging.is_remote:
             return self._row_pieces(rows)
         return self._parts.pieces_of(rows)
 
     def _row_pieces(self, rows: IndexArray) -> tuple[Ends, int]:
-        # Of a row in several tiles the first is enough: others follow.
+        # For a row in several tiles, the first one is enough: others follow.
         return self._parts.starts_of(rows)[0], self._parts.longest
 
     def _read_list(self, rows: IndexArray) -> NDArray[Any]:
@@ -518,7 +518,7 @@ class MappedReader(DirectReader):
             raise self._damaged(
                 row, f'the file has {self._size_at(row)} bytes and ends '
                 f'before this row, or says it is elsewhere') from None
-        # The rows are good if the files are still what they were.
+        # The rows are valid if the files have not changed.
         if not intact or self._paging.is_remote:
             self._file.check()
         if not intact:
@@ -528,18 +528,18 @@ class MappedReader(DirectReader):
         return batch if is_part else self._in_native_order(batch)
 
     def _first_row(self, rows: Wanted, chunk: int) -> int:
-        """Return the first row of a request that lies in a chunk."""
+        """Return the first row of a request that is in a chunk."""
         every = all_rows(rows)
         return int(every[self._parts.lie_in(every, chunk)][0])
 
     def _size_at(self, row: int) -> int:
-        """Return the size of the file that a row lies in."""
+        """Return the size of the file that has a row."""
         part = self._parts.part_of(row)
         return self._sizes[int(self._parts.table['file'][part])]
 
 
 def all_rows(rows: Wanted) -> IndexArray:
-    """Return the rows of a request."""
+    """Return the rows of a request as a list of rows."""
     if not isinstance(rows, tuple):
         return rows
     first, second = rows
@@ -549,9 +549,9 @@ def all_rows(rows: Wanted) -> IndexArray:
 
 
 class ArrayReader(Reader):
-    """Rows of an array in memory.
+    """Reader of the rows of an array in memory.
 
-    `files`: those that its rows were read from.
+    `files`: the files from which the rows were read.
     `lengths`: number of rows of each file; None for a single file.
     """
 
@@ -571,7 +571,7 @@ class ArrayReader(Reader):
             self._rows, self.shape[1:], self.dtype)
 
     def byte_ranges(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
-        """Return nothing: all of it is in memory."""
+        """Return empty ranges, since all rows are in memory."""
         return no_ranges()
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
@@ -587,8 +587,8 @@ class ArrayReader(Reader):
 
 def _mapped(array: NDArray[Any], files: Sequence[Versioned],
             lengths: Sequence[int]) -> MappedRows:
-    """Return a copier of an array's rows that declines files that have
-    changed."""
+    """Return a kernel that copies rows of an array; it declines them after a
+    file has changed."""
     num_files = max(1, len(files))
     parts = parts_of_lengths(
         array.shape[1:], array.dtype, lengths,

@@ -1,8 +1,9 @@
-"""Find the arrays that paths and virtual data sets in HDF5 files lead to.
+"""Find the arrays to which paths and virtual data sets in HDF5 files lead.
 
-HDF5 follows links itself, to any file of the machine; a file from elsewhere
-could name one that was not meant. Here each link is looked at first. HDF5 also
-gives fill values for the rows of virtual data sets that lie nowhere.
+HDF5 itself follows links to any file of the machine. A file from an untrusted
+origin could name a private file. So each link is checked first. HDF5 also
+returns fill values for rows of virtual data sets whose origin is missing; here
+this is an error.
 """
 from __future__ import annotations
 
@@ -18,31 +19,31 @@ import h5py
 from fuel.storage.file_bytes import identity_of
 from fuel.utils.h5py_file import H5PYFile
 
-#: Opens the file that a link names: takes the file with the link, and the
-#: name in it.
+#: Opens the file that a link names, given the file that has the link, and the
+#: name in the link.
 OpenLinked: TypeAlias = Callable[[H5PYFile, str], H5PYFile]
 Node: TypeAlias = h5py.Dataset | h5py.Group
 
-# By the type of the handle; others have no data. Of an array that is not
-# written, the shape is asked for once.
+# Constructors of nodes by the type of the handle; other objects have no data.
+# With `readonly`, h5py reads the shape of an array only once.
 MAKE_NODE: dict[type, Callable[..., Node]] = {
     h5py.h5d.DatasetID: partial(h5py.Dataset, readonly=True),
     h5py.h5g.GroupID: h5py.Group}
 
-# Links may lead to each other in a circle.
+# The most links that are followed, since links may lead in a circle.
 MOST_LINKS = 64
-# So may virtual data sets that lie in each other.
+# The most levels of virtual data sets that are opened.
 MOST_LEVELS = 8
 
 
 def find_node(root: h5py.Group, path: str,
               open_linked: OpenLinked) -> Node | None:
-    """Return the node at a path, None if nothing is there.
+    """Return the node at a path, None if there is none.
 
-    `root`: the group at which a path without a slash begins.
+    `root`: the group at which a path begins if it has no slash at its start.
 
-    Raises: ValueError where links lead to each other in a circle, and what
-        `open_linked` raises.
+    Raises: ValueError if links lead in a circle; and the errors of
+        `open_linked`.
     """
     found = open_hard_linked(root, path)
     if found is None:
@@ -53,8 +54,8 @@ def find_node(root: h5py.Group, path: str,
 
 def _find_by_links(root: h5py.Group, path: str, open_linked: OpenLinked,
                    ) -> h5py.h5g.GroupID | h5py.h5d.DatasetID | None:
-    """Return the handle of the object at a path, by one link after the other;
-    None if nothing is there."""
+    """Return the handle of the object at a path by following each link; None
+    if there is no object."""
     found = root.file['/'].id if path.startswith('/') else root.id
     pending, followed = _names(path)[::-1], 0
     while pending:
@@ -91,9 +92,11 @@ def _find_by_links(root: h5py.Group, path: str, open_linked: OpenLinked,
 
 def open_hard_linked(root: h5py.Group, path: str,
                      ) -> h5py.h5g.GroupID | h5py.h5d.DatasetID | None:
-    """Open the object of a path whose links are all hard; else return None.
+    """Open the object at a path if all links on the path are hard; otherwise
+    return None.
 
-    The groups on the way are not opened: each takes as long as an array.
+    The groups on the path are not opened, since each would take as long as an
+    array.
     """
     group = root.file['/'].id if path.startswith('/') else root.id
     key, links = b'', group.links
@@ -102,7 +105,7 @@ def open_hard_linked(root: h5py.Group, path: str,
             if name in ('', '.'):
                 continue
             key += b'/' * bool(key) + name.encode('utf-8', 'surrogateescape')
-            # Of those before it is known that HDF5 may follow them.
+            # The links before this one are hard, so HDF5 may follow them.
             if links.get_info(key).type != h5py.h5l.TYPE_HARD:
                 return None
         return h5py.h5o.open(group, key or b'.')
@@ -110,7 +113,7 @@ def open_hard_linked(root: h5py.Group, path: str,
 
 
 def is_group(group: h5py.Group, name: str, open_linked: OpenLinked) -> bool:
-    """Return whether a name in a group is that of another group."""
+    """Return whether a name in a group is the name of a group."""
     key = name.encode('utf-8', 'surrogateescape')
     if _kind_of_link(group.id.links, key) == h5py.h5l.TYPE_HARD:
         # Without opening it.
@@ -124,7 +127,7 @@ def _kind_of_link(links: h5py.h5l.LinkProxy, key: bytes) -> int | None:
     try:
         return int(links.get_info(key).type)
     except (KeyError, RuntimeError):
-        # Asked only then, since most are there.
+        # Checked only then, since most links exist.
         if links.exists(key):
             raise
         return None
@@ -132,7 +135,10 @@ def _kind_of_link(links: h5py.h5l.LinkProxy, key: bytes) -> int | None:
 
 def find_arrays(group: h5py.Group, open_linked: OpenLinked,
                 ) -> Iterator[tuple[str, h5py.Dataset]]:
-    """Yield the arrays below a group that have rows, by their paths in it."""
+    """Yield the paths and arrays below a group, for arrays that have rows.
+
+    The paths begin at the group.
+    """
     for path, node in walk(group, open_linked):
         if isinstance(node, h5py.Dataset) and has_rows(node):
             yield path, node
@@ -141,11 +147,12 @@ def find_arrays(group: h5py.Group, open_linked: OpenLinked,
 def walk(group: h5py.Group, open_linked: OpenLinked,
          most_names: int | None = None,
          ) -> Iterator[tuple[str, Node | None]]:
-    """Yield the objects below a group, by path in it: None for a broken link.
+    """Yield the paths and objects below a group; None for a broken link.
 
-    Each group is looked through once, also if several links lead to it.
+    A group to which several links lead is walked through once.
 
-    `most_names`: most names of one group to read. Default: all.
+    `most_names`: the largest number of names to read in one group. Default:
+        all.
     """
     seen: set[tuple[int, int]] = set()
     # No recursion, since groups may be nested deeper than Python's stack.
@@ -179,16 +186,20 @@ def walk(group: h5py.Group, open_linked: OpenLinked,
 
 
 def group_names(group: h5py.Group) -> list[str]:
-    """Return the names in a group, as text; h5py gives those that are not
-    UTF-8 as bytes."""
+    """Return the names in a group as text.
+
+    h5py returns names that are not UTF-8 as bytes.
+    """
     names = list(group)
     return list(map(text_of_name, names)) if bytes in map(
         type, names) else names
 
 
 def first_names(group: h5py.Group, most: int) -> list[str]:
-    """Return the first names in a group, in the order in which they lie in
-    the file, so that those of a large group need not be sorted."""
+    """Return the first names in a group, in the order of the file.
+
+    So the names of a large group need not be sorted.
+    """
     found: list[bytes] = []
 
     def note(name: bytes) -> bool | None:
@@ -202,24 +213,28 @@ def first_names(group: h5py.Group, most: int) -> list[str]:
 
 
 def has_rows(array: h5py.Dataset) -> bool:
-    """Return whether an array has examples: it is not a scalar, nor of
-    references, which lead to other arrays."""
+    """Return whether an array has examples: it is neither a scalar nor an
+    array of references."""
     return bool(array.shape) and h5py.check_ref_dtype(array.dtype) is None
 
 
 def external_files(dataset: h5py.Dataset) -> list[str]:
-    """Return the paths of the files that have the raw data of an array."""
+    """Return the paths of the external files with the raw data of an array."""
     properties = dataset.id.get_create_plist()
-    # HDF5 looks for them in the working directory.
+    # HDF5 searches these files in the working directory.
     return [os.path.abspath(text_of_name(properties.get_external(number)[0]))
             for number in range(properties.get_external_count())]
 
 
 def linked_path(folder: str, path: str, name: str, anywhere: bool) -> str:
-    """Return the path of a file that another one names.
+    """Return the path of a file that another file names.
 
-    `folder`: the folder of such files, unless they may be `anywhere`.
-    `path`: of the file that names it, from whose folder on it is named.
+    Raises: ValueError if the file is outside of `folder`, FileNotFoundError if
+        it does not exist.
+
+    `folder`: the folder that must contain the file, unless `anywhere` is true.
+    `path`: path of the file that has the name; the name is relative to its
+        folder.
     """
     target = os.path.realpath(os.path.join(os.path.dirname(path), name))
     base = os.path.realpath(folder)
@@ -241,18 +256,19 @@ def _names(path: str) -> list[str]:
 
 
 def text_of_name(name: str | bytes) -> str:
-    """Return a name as text, also one that is not UTF-8."""
+    """Return a name as text, even if it is not UTF-8."""
     return (name.decode('utf-8', 'surrogateescape')
             if isinstance(name, bytes) else str(name))
 
 
 class RowMap(NamedTuple):
-    """Rows of a virtual data set that are rows of another one.
+    """Consecutive rows of a virtual data set that are rows of another data
+    set.
 
-    `start`: the first of them in the virtual data set.
-    `rows`: their number.
-    `file`, `path`: of the other data set.
-    `skip`: its rows before them.
+    `start`: number of the first row in the virtual data set.
+    `rows`: number of rows.
+    `file`, `path`: file of the other data set, and its path in the file.
+    `skip`: number of rows of the other data set before these rows.
     """
 
     start: int
@@ -263,9 +279,10 @@ class RowMap(NamedTuple):
 
 
 class StoredRows(NamedTuple):
-    """Rows of a data set that is not virtual.
+    """Consecutive rows of a data set that is not virtual.
 
-    `skip`, `rows`: number of its rows before these, and of these.
+    `skip`: number of rows of the data set before these rows.
+    `rows`: number of these rows.
     """
 
     dataset: h5py.Dataset
@@ -274,14 +291,17 @@ class StoredRows(NamedTuple):
 
 
 def row_maps(dataset: h5py.Dataset) -> list[RowMap] | None:
-    """Return the origins of a virtual data set's rows, in order; None if they
-    are not whole rows, or some have no origin."""
+    """Return the origins of the rows of a virtual data set, in order.
+
+    Returns: None if the origins are not whole rows, or if some rows have no
+        origin.
+    """
     maps = []
     for found in dataset.virtual_sources():
         here, there = [_selected_rows(space) for space in (
             found.vspace, found.src_space)]
         if found.src_space.get_select_type() == h5py.h5s.SEL_ALL and here:
-            # HDF5 may not say how many they are.
+            # HDF5 may not know the number of rows.
             there = 0, here[1]
         if (here is None or there is None or here[1] != there[1]
                 or '%' in found.file_name + found.dset_name):
@@ -298,8 +318,8 @@ def row_maps(dataset: h5py.Dataset) -> list[RowMap] | None:
 
 
 def _selected_rows(space: h5py.h5s.SpaceID) -> tuple[int, int] | None:
-    """Return the first one and the number of the rows that are selected;
-    None if they are not whole, or do not follow each other."""
+    """Return the first row and the number of rows of a selection; None if it
+    is not made of whole, consecutive rows."""
     shape = space.get_simple_extent_dims()
     kind = space.get_select_type()
     if kind == h5py.h5s.SEL_ALL and shape:
@@ -312,13 +332,13 @@ def _selected_rows(space: h5py.h5s.SpaceID) -> tuple[int, int] | None:
                 count > 1 and stride != block):
             return None
     start, stride, count, block, length = selected[0]
-    # Of a number without limits there are more than rows.
+    # An unlimited selection has more rows than there are.
     if (count > 1 and stride != block) or start + count * block > length:
         return None
     return start, count * block
 
 
-#: Data sets by file and path, each with what its rows consist of.
+#: Data sets by file and path, each with its stored rows.
 _Opened: TypeAlias = dict[
     tuple[str, str], tuple[h5py.Dataset, 'list[StoredRows] | None']]
 
@@ -326,17 +346,17 @@ _Opened: TypeAlias = dict[
 def open_sources(dataset: h5py.Dataset, maps: list[RowMap],
                  opened: _Opened | None = None,
                  level: int = 0) -> list[StoredRows] | None:
-    """Open the data sets that the rows of a virtual one lie in, each once.
+    """Open the data sets that have the rows of a virtual data set, each once.
 
     `maps`: see `row_maps`.
-    `opened`: the data sets opened before, on the way to this one.
-    `level`: number of data sets on the way to this one.
+    `opened`: the data sets that were opened before.
+    `level`: number of virtual data sets that lead to this one.
 
-    Returns: None if they are stored in another type or shape, which HDF5
-        converts.
+    Returns: the stored rows; None if a data set has another type or shape,
+        which HDF5 must convert.
 
-    Raises: FileNotFoundError if a file is missing, ValueError if one has no
-        such rows: HDF5 would give fill values.
+    Raises: FileNotFoundError if a file is missing, ValueError if rows are
+        missing in it. HDF5 would return fill values instead.
     """
     opened = {} if opened is None else opened
     sources: list[StoredRows] = []
@@ -359,8 +379,8 @@ def open_sources(dataset: h5py.Dataset, maps: list[RowMap],
 def _open_one(dataset: h5py.Dataset, target: str, one: RowMap,
               opened: _Opened, level: int,
               ) -> tuple[h5py.Dataset, list[StoredRows] | None]:
-    """Return a data set that a virtual one leads to, and the pieces of its
-    rows."""
+    """Return a data set to which a virtual data set leads, and its stored
+    rows; None for these if HDF5 must read them."""
     file = dataset.file if one.file == '.' else H5PYFile(target, 'r')
     found = file.get(one.path)
     if not isinstance(found, h5py.Dataset) or not found.shape:
@@ -374,7 +394,7 @@ def _open_one(dataset: h5py.Dataset, target: str, one: RowMap,
 
 
 def _no_rows(dataset: h5py.Dataset, target: str, one: RowMap) -> ValueError:
-    """Return the error that a data set lacks rows."""
+    """Return the error that the origin of rows does not have them."""
     return ValueError(
         f'{os.fsdecode(dataset.file.filename)!r}: rows of {dataset.name!r} '
         f'should be rows {one.skip} to {one.skip + one.rows - 1} of '
@@ -382,7 +402,7 @@ def _no_rows(dataset: h5py.Dataset, target: str, one: RowMap) -> ValueError:
 
 
 def _cut(sources: list[StoredRows], start: int, stop: int) -> list[StoredRows]:
-    """Return some of the rows of several data sets."""
+    """Return rows from `start` to ``stop - 1`` of concatenated stored rows."""
     found, first = [], 0
     for one in sources:
         low, high = max(start, first), min(stop, first + one.rows)
@@ -394,7 +414,8 @@ def _cut(sources: list[StoredRows], start: int, stop: int) -> list[StoredRows]:
 
 
 def path_of(file: h5py.File, name: str) -> str:
-    """Return the path of a file that a virtual data set of another names."""
+    """Return the path of a file that a virtual data set in another file
+    names."""
     path = os.fsdecode(file.filename)
     target = os.path.join(os.path.dirname(path), name)
     if not os.path.exists(target):
@@ -404,21 +425,21 @@ def path_of(file: h5py.File, name: str) -> str:
     return target
 
 
-#: Returns the path of a file that another one names, or raises an error.
+#: Returns the path of a file that another file names, or raises an error.
 PathOf: TypeAlias = Callable[[H5PYFile, str], str]
 
 
 def check_virtual(dataset: h5py.Dataset,
                   path: PathOf = path_of) -> dict[str, tuple[int, ...]]:
-    """Raise an error where HDF5 should not read a data set.
+    """Raise an error if HDF5 should not read a data set.
 
-    All data sets that it leads to are looked at, and all files.
+    All data sets and files to which a virtual data set leads are checked.
 
-    Returns: the states of the files that it leads to, by their paths.
+    Returns: the states of the files to which it leads, by their paths.
 
-    Raises: FileNotFoundError if a file is missing, ValueError if a data set
-        is: HDF5 would give fill values. ValueError where virtual data sets
-        lead in a circle: HDF5 follows them until the process ends.
+    Raises: FileNotFoundError if a file is missing, ValueError if a data set is
+        missing: HDF5 would return fill values. Also ValueError if virtual data
+        sets lead in a circle: HDF5 follows them until the process ends.
     """
     states: dict[str, tuple[int, ...]] = {}
 
@@ -434,10 +455,11 @@ def check_virtual(dataset: h5py.Dataset,
 def _check_below(dataset: h5py.Dataset, path: PathOf,
                  above: list[tuple[str, str]],
                  seen: set[tuple[str, str]]) -> None:
-    """Check the data sets that one leads to, but for those in `seen`."""
+    """Check the data sets to which a data set leads, except those in
+    `seen`."""
     if dataset.id.get_offset() is not None or (
             dataset.id.get_create_plist().get_layout() == h5py.h5d.CHUNKED):
-        # In its own file. The place is asked for first: it takes least.
+        # The rows are in its own file. The offset is the fastest check.
         return
     file = dataset.file
     for name in external_files(dataset):
@@ -470,7 +492,8 @@ def _check_below(dataset: h5py.Dataset, path: PathOf,
 
 
 def _named(dataset: h5py.Dataset, path: PathOf) -> Iterator[tuple[str, str]]:
-    """Yield file and path of each data set that a virtual one names."""
+    """Yield the file and path of each data set that a virtual data set
+    names."""
     properties = dataset.id.get_create_plist()
     for name, inside in dict.fromkeys(
             (properties.get_virtual_filename(number),
@@ -483,7 +506,7 @@ def _named(dataset: h5py.Dataset, path: PathOf) -> Iterator[tuple[str, str]]:
         for number in itertools.count():
             pair = _numbered(name, number), _numbered(inside, number)
             if pair == last or not _is_there(dataset.file, *pair, path):
-                # They may end anywhere.
+                # The numbering may end anywhere.
                 break
             yield pair
             last = pair

@@ -1,4 +1,5 @@
-"""Rows of arrays in NumPy's own files, which may be damaged or hostile."""
+"""Readers of arrays in ``.npy`` and ``.npz`` files, which may be damaged or
+malicious."""
 from __future__ import annotations
 
 import lzma
@@ -25,12 +26,12 @@ from fuel.storage.reader import PartsReader, Reader
 from fuel.suggestions import unlike_first
 from fuel.utils.hdf5_errors import is_lack_of_descriptors
 
-# Errors that `zipfile` was seen to raise for archives with changed bytes.
+# Errors that `zipfile` has raised for archives with changed bytes.
 OF_ARCHIVES = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError,
                OSError, NotImplementedError, RuntimeError, struct.error)
-# Of an entry of a ZIP archive, up to its name.
+# Header of an entry of a ZIP archive, up to the name of the entry.
 LOCAL_HEADER = struct.Struct('<4s22xHH')
-# Of an array, in bytes: what an offset in a file can say.
+# The largest number of bytes of an array, limited by offsets in a file.
 MAX_NBYTES = 2 ** 62
 VERSIONS = (1, 0), (2, 0), (3, 0)
 # The first bytes of a ``.npy`` file.
@@ -40,10 +41,10 @@ MAGIC = numpy.lib.format.MAGIC_PREFIX
 class StoredArray(NamedTuple):
     """An array in a file.
 
-    `dtype`: as it is stored.
-    `by_columns`: whether it is in Fortran's order.
-    `offset`: of its first byte.
-    `content`: the array, if it was compressed; None elsewhere.
+    `dtype`: the type as it is stored.
+    `by_columns`: whether the array is stored in Fortran order.
+    `offset`: place of the first byte of the array in the file.
+    `content`: the array itself, if it was compressed; otherwise None.
     """
 
     file: FileBytes
@@ -55,14 +56,14 @@ class StoredArray(NamedTuple):
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether its rows lie in the file, each in one piece (bool)."""
+        """Whether each row is one piece of the file (bool)."""
         return self.content is None and (
             not self.by_columns or len(self.shape) == 1)
 
 
 def open_npy(paths: Sequence[str], name: str) -> Reader:
-    """Return a reader of an array in a ``.npy`` file, or of those of several
-    files, one after the other."""
+    """Return a reader of the array in a ``.npy`` file, or of the concatenated
+    arrays in several files."""
     found = []
     for path, file in zip(paths, raw_files_at(paths), strict=True):
         if is_archive(path):
@@ -78,14 +79,15 @@ def open_npy(paths: Sequence[str], name: str) -> Reader:
 
 def open_npz(paths: Sequence[str],
              asked: Sequence[str] | None = None) -> dict[str, Reader]:
-    """Return readers of the arrays in a ``.npz`` file, or of those of the
-    first of several files, each with its continuations in the others.
+    """Return readers of the arrays in a ``.npz`` file, by name.
 
-    What is stored as it is (by :func:`numpy.savez`) is mapped; what is
-    compressed is read into memory.
+    With several files, arrays of the same name are concatenated. Arrays that
+    are not compressed (:func:`numpy.savez`) are mapped. Compressed arrays are
+    read into memory.
 
-    `asked`: the arrays that must be there and have rows; others are left out
-        if they have none, or differ in another file. None for all.
+    `asked`: names of the arrays that must exist and have rows. Other arrays
+        are left out if they have no rows, or differ in another file. None for
+        all arrays.
 
     Raises: ValueError if a file has other arrays than the first.
     """
@@ -120,8 +122,10 @@ def open_npz(paths: Sequence[str],
 
 def _arrays_in(file: FileBytes,
                asked: Sequence[str] | None) -> dict[str, StoredArray]:
-    """Return the arrays in a ``.npz`` file, without those that have no rows
-    if they are not asked for."""
+    """Return the arrays in a ``.npz`` file, by name.
+
+    Arrays without rows are left out if `asked` does not name them.
+    """
     found: dict[str, StoredArray] = {}
     wrong: ValueError | None = None
     with (_naming(f'{file.path} is not a complete .npz file'),
@@ -147,7 +151,8 @@ def _arrays_in(file: FileBytes,
 
 @contextmanager
 def _naming(where: str) -> Iterator[None]:
-    """Replace the errors of `zipfile` for damage by one that names it."""
+    """Return a context that replaces `zipfile`'s errors for damage by an error
+    that names the file."""
     try:
         yield
     except FuelError:
@@ -162,7 +167,7 @@ def _naming(where: str) -> Iterator[None]:
 
 def _entry(file: FileBytes, archive: zipfile.ZipFile,
            entry: zipfile.ZipInfo, name: str) -> StoredArray:
-    """Return an array in an archive."""
+    """Return the array of an entry in an archive."""
     where = f'{file.path}, source {name!r}'
     with archive.open(entry) as stream:
         if entry.compress_type != zipfile.ZIP_STORED:
@@ -190,7 +195,8 @@ def _check_size(found: int, expected: int, where: str) -> None:
 
 def _stored(file: FileBytes, stream: IO[bytes], start: int,
             where: str) -> StoredArray:
-    """Return an array whose file starts at `start`."""
+    """Return the array in the ``.npy`` data that begin at `start` in a
+    file."""
     shape, by_columns, dtype = _read_header(stream, where)
     offset = start + stream.tell()
     nbytes = math.prod(shape) * dtype.itemsize
@@ -202,7 +208,7 @@ def _stored(file: FileBytes, stream: IO[bytes], start: int,
 
 
 def _open(name: str, arrays: Sequence[StoredArray]) -> Reader:
-    """Return a reader of the rows of arrays, one array after the other."""
+    """Return a reader of the rows of concatenated arrays."""
     first = arrays[0]
     for one in arrays:
         if one.shape[1:] != first.shape[1:] or native_type(
@@ -218,7 +224,8 @@ def _open(name: str, arrays: Sequence[StoredArray]) -> Reader:
 
 
 def _reader(name: str, arrays: Sequence[StoredArray]) -> Reader:
-    """Return a reader of arrays that have one type and shape."""
+    """Return a reader of concatenated arrays whose rows have one type and
+    shape."""
     first, bounds = arrays[0], _bounds(arrays)
     path, rest, dtype = first.file.path, first.shape[1:], first.dtype
     files = tuple([one.file for one in arrays])
@@ -250,7 +257,7 @@ def _bounds(arrays: Sequence[StoredArray]) -> NDArray[numpy.intp]:
 
 
 class _ReadersOfParts:
-    """Parts that have a reader each."""
+    """Rows of parts that have a reader each."""
 
     def __init__(self, readers: Sequence[Reader]) -> None:
         self._readers = readers
@@ -261,13 +268,15 @@ class _ReadersOfParts:
         return batch
 
     def pieces(self, rows: NDArray[numpy.intp]) -> None:
-        """Return None: rows lie by themselves."""
+        """Return None: rows are not stored in pieces."""
 
 
 def _by_columns(file: FileBytes, name: str, shape: tuple[int, ...],
                 dtype: numpy.dtype[Any], offset: int) -> Reader:
-    """Return a reader of an array in Fortran's order: to the kernel, each
-    element of a row is in a chunk of its own, a column."""
+    """Return a reader of an array in Fortran order.
+
+    For the kernel, each column is a chunk, which has one element of each row.
+    """
     rest = shape[1:]
     places = numpy.arange(math.prod(rest)).reshape(rest, order='F')
     addresses = offset + places.ravel() * (shape[0] * dtype.itemsize)
@@ -276,7 +285,7 @@ def _by_columns(file: FileBytes, name: str, shape: tuple[int, ...],
             shape, dtype, addresses.astype(numpy.int64),
             (shape[0], *[1] * len(rest))))
     except ValueError:
-        # Rows of so many elements: a row touches as many pages.
+        # Rows with very many elements: each of them is in another page.
         content = file.read(offset, math.prod(shape) * dtype.itemsize)
         return ArrayReader(file.path, name, numpy.frombuffer(
             content, dtype).reshape(shape, order='F'), (file,))
@@ -284,7 +293,8 @@ def _by_columns(file: FileBytes, name: str, shape: tuple[int, ...],
 
 def _read_header(stream: IO[bytes], where: str,
                  ) -> tuple[tuple[int, ...], bool, numpy.dtype[Any]]:
-    """Return shape, whether Fortran's order, and type."""
+    """Return the shape, whether the array is in Fortran order, and the
+    type."""
     try:
         shape, by_columns, dtype = read_npy_header(stream)
     except ValueError as error:
@@ -301,7 +311,7 @@ def _read_header(stream: IO[bytes], where: str,
 
 
 def _read_all(stream: IO[bytes], where: str) -> NDArray[Any]:
-    """Return an array that is compressed."""
+    """Return the content of a compressed array."""
     shape, by_columns, dtype = _read_header(stream, where)
     array = numpy.empty(shape, dtype, order='F' if by_columns else 'C')
     flat = array.reshape(-1, order='A').view(numpy.uint8)
@@ -314,13 +324,13 @@ def _read_all(stream: IO[bytes], where: str) -> NDArray[Any]:
                 f'{where}: it has {done} of {len(target)} bytes')
         target[done:done + len(part)] = part
         done += len(part)
-    # To the end, where the checksum is looked at.
+    # Read to the end, where `zipfile` checks the checksum.
     _check_size(done, done + len(stream.read(1)), where)
     return numpy.ascontiguousarray(array)
 
 
 def is_archive(path: str) -> bool:
-    """Return whether a file is a ``.npz``, by its first bytes."""
+    """Return whether a file is a ``.npz`` file, by its first bytes."""
     if isinstance(path, RemotePath):
         return path.open().read(0, 2) == b'PK'
     with open(located(path), 'rb') as stream:
@@ -329,11 +339,13 @@ def is_archive(path: str) -> bool:
 
 def read_npy_header(stream: IO[bytes]
                     ) -> tuple[tuple[int, ...], bool, numpy.dtype[Any]]:
-    """Read the header of a ``.npy`` file; leave the stream at the first byte
-    of the array.
+    """Read the header of a ``.npy`` file.
 
-    Return shape, whether it is in Fortran's order, and type. Raises ValueError
-    if it is not a header, or does not describe an array.
+    The stream is left at the first byte of the array.
+
+    Returns: the shape, whether the array is in Fortran order, and the type.
+
+    Raises: ValueError if it is not a header, or does not describe an array.
     """
     layout = numpy.lib.format
     try:
@@ -343,7 +355,7 @@ def read_npy_header(stream: IO[bytes]
         read = (layout.read_array_header_1_0 if version == (1, 0)
                 else layout.read_array_header_2_0)
         with warnings.catch_warnings():
-            # Of files that Python 2 wrote, and of literals in no file.
+            # Warnings about files of Python 2, and about literals.
             warnings.simplefilter('ignore')
             shape, by_columns, dtype = read(stream)
     except OSError:

@@ -1,8 +1,8 @@
-"""Open HDF5 files: one handle a file and process, shared and never counted.
+"""Open HDF5 files: one shared handle for each file in a process.
 
-Whoever reads a file holds on to its :class:`OpenFile`; the last one to let
-go closes it. So a file closes neither too early nor never, however often
-``close`` is called, and a handle stays open from one epoch to the next.
+Each reader of a file references its :class:`OpenFile`. The file is closed when
+the last reference is dropped, independent of calls of ``close``. A handle
+stays open from one epoch to the next.
 """
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from fuel.utils.warn import warn_user
 class OpenFile:
     """An open file with the readers of its sources.
 
-    Threads may share it: h5py serialises what they do.
+    Threads may share it, since h5py serialises their calls.
 
     `file`: the open handle.
-    `owned`: whether `file` is closed when nobody holds this object any more.
-    `driver`: HDF5 driver that was asked for.
-    `raw`: the bytes of the file, if Fuel may read them beside HDF5.
-    `place`: device and inode; the name of a file that is not local.
+    `owned`: whether to close `file` when this object is no longer referenced.
+    `driver`: the requested HDF5 driver.
+    `raw`: the bytes of the file; None if only HDF5 may read them.
+    `place`: device and inode; for a file that is not local, its name.
     `identity`: device, inode, size and time of the last change. None for a
-        file that is written to meanwhile, and one that is not local.
-    `is_swmr`: whether the program has it open with swmr=True.
-    `is_written`: whether a process writes to it, this one or another.
+        file that is open for writing, and for a file that is not local.
+    `is_swmr`: whether the program has opened the file with swmr=True.
+    `is_written`: whether this or another process writes to the file.
     """
 
     def __init__(self, file: h5py.File, owned: bool,
@@ -83,7 +83,7 @@ class OpenFile:
     @property
     def usable(self) -> bool:
         """Whether this process opened the file and it is open (bool)."""
-        # h5py sets the number to 0 when it closes the file; to ask HDF5
+        # h5py sets the number to 0 when it closes the file. A call of HDF5
         # would take ten times as long, for each batch.
         return self._id.id != 0 and self._pid == os.getpid()
 
@@ -99,8 +99,11 @@ class OpenFile:
                 f'the data set again')
 
     def retire(self) -> None:
-        """Close a file that was overwritten: HDF5 would share its knowledge of
-        the old content with a new handle."""
+        """Close a file that was overwritten.
+
+        Otherwise HDF5 would use its metadata of the old content for a new
+        handle too.
+        """
         self._is_outdated = True
         if self.owned:
             self.file.close()
@@ -111,7 +114,8 @@ class OpenFile:
                cache_bytes: int | None = None) -> Reader:
         """Return the reader of a source.
 
-        `of_shapes`: read the shapes of a variable-length source instead.
+        `of_shapes`: whether to read the shapes of the rows of a source of
+            variable length, instead of the rows.
         """
         key = source, of_shapes, cache_bytes
         reader = self._readers.get(key)
@@ -128,7 +132,7 @@ class OpenFile:
 
 
 def _with_rows(dataset: Any, source: str) -> h5py.Dataset:
-    """Return an HDF5 data set; refuse one without rows."""
+    """Return an HDF5 data set; raise ValueError if it has no rows."""
     if not isinstance(dataset, h5py.Dataset):
         raise ValueError(
             f'source {source!r} of {dataset.file.filename!r} is an HDF5 '
@@ -142,9 +146,9 @@ def _with_rows(dataset: Any, source: str) -> h5py.Dataset:
     return dataset
 
 
-# To open a file that is changed at the same time.
+# Number of attempts to open a file that is changed at the same time.
 ATTEMPTS = 10
-# Of files that are closed, so many are forgotten later, all at once.
+# Number of closed files whose records are dropped together.
 MOST_PLACES = 64
 
 
@@ -152,7 +156,7 @@ class OpenFiles:
     """The files that this process has open, for reading."""
 
     def __init__(self) -> None:
-        # By their places: there may be thousands.
+        # The files by place, since there may be thousands.
         self._files: dict[tuple[int, ...] | str,
                           weakref.WeakSet[OpenFile]] = {}
         self._most_places = MOST_PLACES
@@ -161,7 +165,7 @@ class OpenFiles:
         self._warned: set[tuple[int, ...] | str] = set()
 
     def add(self, opened: OpenFile) -> OpenFile:
-        """Register a file that its user has opened."""
+        """Register a file that the user has opened; return it."""
         with self._opening:
             return self._add(opened)
 
@@ -183,7 +187,8 @@ class OpenFiles:
                 if opened.usable]
 
     def get(self, path: str, driver: str | None = None) -> OpenFile:
-        """Return an open file, which the last one to hold it closes."""
+        """Return an open file; it is closed when the last reference to it is
+        dropped."""
         with self._opening:
             found = self._find(path, driver)
             if found is not None:
@@ -209,7 +214,7 @@ class OpenFiles:
             return self._add(opened)
 
     def get_remote(self, file: RemoteBytes) -> OpenFile:
-        """Return the open file of a remote one; see :meth:`get`."""
+        """Return the open file for a remote file; see :meth:`get`."""
         with self._opening:
             for opened in self._at(file.identity[:2]):
                 if opened.owned and opened.raw is file:
@@ -217,7 +222,8 @@ class OpenFiles:
             return self._add(OpenFile(open_stream(file), owned=True))
 
     def _find(self, path: str, driver: str | None) -> OpenFile | None:
-        """Return the file if it is open; retire handles of older states."""
+        """Return the file if it is open, else None; retire handles of its
+        older states."""
         place, identity = find_state(path)
         found = None
         for opened in self._at(place):
@@ -228,7 +234,7 @@ class OpenFiles:
         return found
 
     def start_in_child(self) -> None:
-        """Begin anew after a fork."""
+        """Drop the parent's files in a forked child, without closing them."""
         # Another thread of the parent may have held the lock.
         self._opening = threading.Lock()
         # The parent's files are kept, so that the child never closes them.
@@ -243,8 +249,8 @@ at_fork(Step.OWNERSHIP, in_child=open_files.start_in_child)
 
 def find_state(path: str) -> tuple[tuple[int, ...] | str,
                                       tuple[int, ...] | None]:
-    """Return the place of a file and its identity; its name and None if it
-    is not a local file."""
+    """Return the place and the identity of a file; for a file that is not
+    local, its name and None."""
     try:
         status = os.stat(path)
     except OSError:
@@ -271,7 +277,7 @@ def _overwritten(path: str) -> DamagedFileError:
 
 def open_with_h5py(path: str, driver: str | None = None,
               storage_options: StorageOptions | None = None) -> h5py.File:
-    """Open a file for reading, with an error that says why it cannot be."""
+    """Open a file for reading; if this fails, the error says why."""
     path = as_path(path, storage_options)
     if isinstance(path, RemotePath):
         return open_stream(path.open())
@@ -288,7 +294,7 @@ def open_with_h5py(path: str, driver: str | None = None,
 
 
 def open_stream(file: RemoteBytes) -> h5py.File:
-    """Open a remote file with HDF5; errors say why it cannot be read."""
+    """Open a remote file with HDF5; if this fails, the error says why."""
     try:
         return H5PYFile(file.stream(attach(file)), mode='r')
     except (OSError, RuntimeError, ValueError) as error:
@@ -300,7 +306,7 @@ def open_stream(file: RemoteBytes) -> h5py.File:
                        ) from error
 
 
-# Bytes by which other files are known.
+# Number of bytes by which other kinds of files are recognised.
 HEAD = 512
 
 
@@ -311,7 +317,7 @@ def _head(path: str) -> bytes:
 
 def _refused(path: str, error: Exception, read_head: Callable[[], bytes],
              ) -> OSError:
-    """Return the error about a file that HDF5 refused."""
+    """Return the error for a file that HDF5 cannot open."""
     text = (f'cannot read {path!r}: {_diagnosis(error, read_head)} '
             f'({error})')
     # With a number, OSError becomes the subclass that belongs to it.
@@ -320,7 +326,7 @@ def _refused(path: str, error: Exception, read_head: Callable[[], bytes],
 
 
 def _diagnosis(error: Exception, read_head: Callable[[], bytes]) -> str:
-    """Return the reason, in plain words, why HDF5 refused a file."""
+    """Return the reason why HDF5 cannot open a file, and the remedy."""
     if 'truncated' in str(error):
         return ('the file is truncated, as by an interrupted copy or '
                 'conversion; make it again')
@@ -346,22 +352,21 @@ def _close(file: h5py.File, pid: int) -> None:
 
 logger = logging.getLogger(__name__)
 
-# With these drivers a name is that of one local file.
+# With these drivers, a name is the path of one local file.
 _LOCAL_DRIVERS = (None, 'sec2', 'stdio', 'core', 'direct')
 
 
 class FileAccess:
     """Access of one data set to its file.
 
-    A pickle holds the path alone. When it is gone on the machine that loads
-    the pickle, the file is searched by its name in the data path.
+    A pickle has only the path. If there is no such file on the machine that
+    loads the pickle, a file of the same name is searched in the data path.
 
     `path`: path or name of the file, as the user gave it.
     `driver`: HDF5 driver.
-    `external`: a handle the user opened; it is used while it is open, and
-        never closed here.
-    `must_exist`: whether to look for the file now, not when it is opened.
-        Defaults to True.
+    `external`: a handle that the user opened. It is used while it is open, and
+        is never closed here.
+    `must_exist`: whether to check now that the file exists. Defaults to True.
     """
 
     def __init__(self, path: str, driver: str | None,
@@ -387,7 +392,7 @@ class FileAccess:
 
     @property
     def external(self) -> h5py.File | None:
-        """The handle the user opened, if any."""
+        """The handle that the user opened, None if there is none."""
         return None if self._external is None else self._external.file
 
     @external.setter
@@ -397,7 +402,8 @@ class FileAccess:
 
     @property
     def storage_options(self) -> StorageOptions | None:
-        """Options of a remote file, without credentials."""
+        """Options of a remote file, without credentials; None for a local
+        file."""
         return None
 
     @storage_options.setter
@@ -407,21 +413,21 @@ class FileAccess:
 
     @property
     def current(self) -> OpenFile | None:
-        """The open file that would be read, or None."""
+        """The open file that is read now, None if none is open."""
         for opened in (self._external, self._opened):
             if opened is not None and opened.usable:
                 return opened
         return None
 
     def open(self) -> OpenFile:
-        """Return the open file, opened if needed.
+        """Return the open file; open it if it is not open.
 
-        The caller keeps it open by holding on to it.
+        The file stays open as long as the caller holds a reference.
         """
         opened = self.current
         if opened is None:
             if self._opened is not None:
-                # Not read on as another file, in the middle of an epoch.
+                # In the middle of an epoch, no other version may be read.
                 self._opened.check()
             if self._only_in_memory:
                 assert self._external is not None
@@ -434,9 +440,9 @@ class FileAccess:
         return open_files.get(self._locate(), self.driver)
 
     def is_current(self) -> bool:
-        """Return whether to open the file again would open the same.
+        """Return whether the path still leads to the same file, unchanged.
 
-        The user's own handle is not opened again.
+        For the user's own handle, which is never opened again, it is True.
         """
         opened = self.current
         if (opened is None or opened is self._external
@@ -466,7 +472,8 @@ class FileAccess:
                 and self._is_local and not os.path.exists(self.path))
 
     def _locate(self) -> str:
-        """Return the path to open: that of the local copy, if it exists."""
+        """Return the path to open: the path of a local copy, if there is
+        one."""
         if not self._is_local:
             return self.path
         for path in (self._absolute_path, self.path):
@@ -486,7 +493,7 @@ class FileAccess:
 class RemoteAccess(FileAccess):
     """Access of one data set to a remote file.
 
-    What was fetched is kept while the data set lives, not only while the
+    Fetched bytes are cached as long as the data set exists, not only while the
     file is open.
     """
 
@@ -553,7 +560,7 @@ def _local_copy(path: str) -> str:
 
 
 def open_all(accesses: Sequence[FileAccess]) -> list[OpenFile]:
-    """Open files, of a server several at a time."""
+    """Open files; several remote files are opened at a time."""
     ask_all(FileAccess.open, [access for access in accesses
                               if isinstance(access, RemoteAccess)])
     return [access.open() for access in accesses]

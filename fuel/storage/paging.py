@@ -1,4 +1,4 @@
-"""Bring the rows of a file into the memory that they are copied from."""
+"""Read the rows of a file into the memory from which they are copied."""
 from __future__ import annotations
 
 import contextlib
@@ -18,9 +18,9 @@ from fuel.utils.background import Background
 from fuel.utils.forks import Step, each_at_fork
 from fuel.utils.memory_limit import usable_memory
 
-# Of the memory, what a source may take to be read as a whole.
+# The largest part of the memory for a source that is read as a whole.
 SHARE = 0.5
-# Two pieces of a file this near to each other are asked for as one.
+# Two pieces of a file that are nearer than this are read as one.
 NEAR = 16 << 10
 
 
@@ -31,7 +31,7 @@ def fits(nbytes: int) -> bool:
 
 def advise_rows(file: LocalBytes, background: Background,
                 starts: NDArray[numpy.int64], nbytes: int) -> None:
-    """Ask for the pages of rows, in the background."""
+    """Ask the system to read the pages of rows, in the background."""
     pieces = _pieces(starts, nbytes)
 
     def advise() -> None:
@@ -46,8 +46,8 @@ def read_rows(file: LocalBytes, starts: NDArray[numpy.int64],
               nbytes: int) -> None:
     """Read the pages of rows now.
 
-    A map would read megabytes around each page that is missing, and push
-    out what was prefetched; this reads what is asked for.
+    Through a map, the system would read megabytes around each missing page,
+    and evict prefetched pages. This function reads only the pages of the rows.
     """
     for first, end in _pieces(starts, nbytes):
         file.read(first, end - first)
@@ -55,8 +55,8 @@ def read_rows(file: LocalBytes, starts: NDArray[numpy.int64],
 
 def _pieces(starts: NDArray[numpy.int64], nbytes: int,
             ) -> list[tuple[int, int]]:
-    """Return start and end of the parts of a file with some rows, in its
-    order."""
+    """Return the start and end of each piece of a file with some rows, in the
+    order of the file."""
     if not starts.size:
         return []
     starts = numpy.sort(starts)
@@ -66,26 +66,26 @@ def _pieces(starts: NDArray[numpy.int64], nbytes: int,
     return list(zip(firsts.tolist(), (lasts + nbytes).tolist(), strict=True))
 
 
-# Bytes that are read at once. The system prefetches better with such reads
-# than with advice: it heeds no more advice than fits its window.
+# Bytes of one read. The system prefetches better with such reads than with
+# advice: it follows only as much advice as fits its window.
 STEP = 1 << 20
-# So many of them are one task: who forks or lets go of the source waits for
-# one task at most.
+# Number of reads in one task. A fork, or the release of the source, waits for
+# at most one task.
 STEPS = 8
-# So many seconds from its beginning, the reading is not disturbed: random
-# rows need most of the source anyway, and a disk reads it fastest in order.
+# Seconds from its beginning in which nothing interrupts sequential reading:
+# random rows need most of the source, and a disk reads it fastest in order.
 UNDISTURBED = 1.
-# Later, for one second in which rows are fetched out of turn, the reading
-# has so many.
+# Seconds of sequential reading after each second in which rows are fetched out
+# of order.
 SHARE_OF_READING = 3
 
 
 class SequentialRead:
     """Sequential reading of a part of a file in the background.
 
-    `read_to`: up to here all was read.
-    `is_fetching`: whether rows are being fetched out of turn.
-    `fetch_from`: the time from which rows may be fetched again.
+    `read_to`: address up to which the file was read.
+    `is_fetching`: whether rows are being fetched out of order.
+    `fetch_from`: the time from which rows may be fetched out of order.
     """
 
     def __init__(self, file: LocalBytes, address: int, nbytes: int) -> None:
@@ -114,7 +114,7 @@ class SequentialRead:
             _read_on, weakref.ref(self)))
 
     def read_on(self) -> None:
-        """Do one task of the reading."""
+        """Run one task of the sequential reading."""
         for _ in range(STEPS):
             with self._changed:
                 self._changed.wait_for(
@@ -136,7 +136,7 @@ class SequentialRead:
     def wait(self, starts: NDArray[numpy.int64], nbytes: int) -> None:
         """Wait until rows are in memory.
 
-        Where that would take long they are fetched, out of turn.
+        If this would take long, they are fetched out of order.
         """
         if not starts.size:
             return
@@ -168,7 +168,7 @@ class SequentialRead:
 
 
 def _read_on(reading: weakref.ref[SequentialRead]) -> None:
-    # Unless nobody reads the source any more.
+    # The source may not be in use any more.
     living = reading()
     if living is None or living.is_done:
         return
@@ -183,21 +183,21 @@ def _read_on(reading: weakref.ref[SequentialRead]) -> None:
 _all = each_at_fork(Step.OWNERSHIP, in_child=SequentialRead.unlock)
 
 
-# Bytes of rows whose pages may be asked for before they are needed.
+# Bytes of rows whose pages may be prefetched.
 PAGES_AHEAD = 256 << 20
-# Neighbouring rows of a remote file that lie together are fetched in pieces
-# of so many bytes, where the whole file is wanted in the end.
+# Bytes of the blocks in which a remote file is fetched, if the cache will have
+# the whole file in the end.
 BLOCK = 1 << 20
 PAGE = 1 << 16
-# At least so much of it must be the source's own.
+# The least part of the fetched range that must belong to the source.
 DENSE = .5
 
 
 class LocalPaging:
-    """Reads a source on disk into memory: in order if it fits there, else row
-    by row."""
+    """Reads a source on disk into memory: in order if it fits into memory,
+    otherwise row by row."""
 
-    #: True if ranges of rows have to be fetched as well.
+    #: True if ranges of rows must be fetched before they are copied, too.
     is_remote = False
 
     def __init__(self, file: LocalBytes) -> None:
@@ -206,9 +206,14 @@ class LocalPaging:
         self._by_rows: Background | None = None
 
     def begin(self, first: int, last: int, nbytes: int) -> int | None:
-        """Check, at the beginning of an epoch, whether the source's bytes from
-        `first` to `last` are in memory; return the number of pages to
-        prefetch, or None."""
+        """Begin an epoch; begin to read the source if it is not in memory.
+
+        Returns: number of bytes that may be prefetched; None for no
+            prefetching.
+
+        `first`, `last`: start and end of the bytes of the source.
+        `nbytes`: number of the source's own bytes between these.
+        """
         ordered = by_rows = None
         if not self._file.is_resident(first, last):
             if fits(last - first):
@@ -221,7 +226,7 @@ class LocalPaging:
     @property
     def fetches_first(self) -> bool:
         """Whether rows are fetched before they are copied (bool)."""
-        # Looked up once: another thread may begin an epoch meanwhile.
+        # Read once, since another thread may begin an epoch at the same time.
         ordered = self._ordered
         return self._by_rows is not None or (
             ordered is not None and not ordered.is_done)
@@ -238,7 +243,7 @@ class LocalPaging:
 
     @contextlib.contextmanager
     def fetched(self, starts: Ends, nbytes: int) -> Iterator[None]:
-        """Read pieces, and keep them in memory within the context."""
+        """Read pieces; return a context in which they are in memory."""
         ordered = self._ordered
         if ordered is None:
             read_rows(self._file, starts, nbytes)
@@ -248,24 +253,25 @@ class LocalPaging:
 
 
 class Blocks:
-    """Widens small ranges of a remote source to whole blocks, where the
-    cache will have the whole source in the end: few requests, of a size that
-    uses the network.
+    """Widens small byte ranges of a remote source to whole blocks.
+
+    This is done if the cache can hold the whole source. The requests are then
+    fewer, and large enough to use the network well.
 
     `first`, `last`: start and end of the bytes of the source.
-    `nbytes`: number of the source's bytes in between.
+    `nbytes`: number of the source's own bytes between these.
     """
 
     def __init__(self, file: RemoteBytes, first: int, last: int,
                  nbytes: int) -> None:
         self._file = file
         self.first, self.last = first, last
-        # Bytes between the chunks may be of no use.
+        # Bytes between the chunks may not belong to the source.
         self._is_dense = nbytes >= DENSE * (last - first)
 
     def widen(self, starts: Ends, stops: Ends) -> tuple[Ends, Ends]:
-        """Return the ranges to fetch for needed ones, widened to blocks."""
-        # From a page of the file's on, so that no page is in two blocks.
+        """Return byte ranges widened to whole blocks, or unchanged."""
+        # Blocks begin at a page of the file, so that no page is in two blocks.
         first, last = self.first // PAGE * PAGE, self.last
         if not (starts.size and self._is_dense
                 and (stops - starts).max() < BLOCK
@@ -280,7 +286,7 @@ class Blocks:
 
 
 class RemotePaging:
-    """Fetches a source from where it is, unless all of it is here."""
+    """Fetches a remote source, unless all of it is cached."""
 
     is_remote = True
 
@@ -315,8 +321,7 @@ class RemotePaging:
 
 
 def paging_of(file: FileBytes) -> LocalPaging | RemotePaging:
-    """Return the object that reads a file's rows into memory, before they are
-    copied."""
+    """Return the object that reads rows of a file into memory."""
     if is_remote(file):
         return RemotePaging(file)
     assert is_local(file)

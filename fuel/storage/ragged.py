@@ -1,4 +1,4 @@
-"""Rows of variable length, out of the global heap."""
+"""Reader of rows of variable length, which are in HDF5's global heap."""
 from __future__ import annotations
 
 from typing import Any
@@ -15,8 +15,8 @@ from fuel.storage.part_index import ArrayKind, PartIndex
 from fuel.storage.reader import Reader, StoredPieces
 
 
-# Bytes of a collection of rows of variable length at least, and of what
-# precedes each of them.
+# The least number of bytes of a collection in the heap, and the size of the
+# header of each object.
 SMALLEST_COLLECTION = 4096
 OBJECT_HEADER = 16
 
@@ -24,8 +24,8 @@ OBJECT_HEADER = 16
 def read_text_value(dataset: h5py.Dataset) -> bytes:
     """Return a scalar text of variable length.
 
-    Not by HDF5, which ends the process, or waits for ever, where it is
-    damaged.
+    HDF5 is not used, since it ends the process or waits for ever if the file
+    is damaged.
     """
     base, is_usual = addressing(h5py.h5i.get_file_id(dataset.id))
     offset = dataset.id.get_offset()
@@ -43,11 +43,12 @@ def read_text_value(dataset: h5py.Dataset) -> bytes:
 
 
 class RaggedReader(Reader):
-    """Rows of variable length: arrays or strings in an array of objects.
+    """Reader of rows of variable length, as arrays or strings in an array of
+    objects.
 
-    `references`: reads what is in their place.
-    `index`: of the arrays that the references lie in.
-    `arrays`: shape (parts,); which array each part lies in.
+    `references`: reader of the references that are stored instead of the rows.
+    `index`: metadata of the arrays of references.
+    `arrays`: shape (parts,); number of the array of each part.
     """
 
     def __init__(self, references: DirectReader, index: PartIndex,
@@ -70,7 +71,8 @@ class RaggedReader(Reader):
         return self._references._place_of(row)
 
     def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
-        """See :meth:`Reader.pieces`; those of the references count."""
+        """See :meth:`Reader.pieces`; these are the pieces of the
+        references."""
         found = self._references.pieces(rows)
         return found and found._replace(row_nbytes=self.row_nbytes)
 
@@ -86,7 +88,7 @@ class RaggedReader(Reader):
 
     def _resolve(self, references: NDArray[Any],
                  rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        """Return the values that references refer to."""
+        """Return the values for references."""
         flat = references.ravel()
         result = numpy.empty(flat.size, object)
         values = flat.size // max(1, len(rows))
@@ -105,7 +107,10 @@ class RaggedReader(Reader):
                     rows: NDArray[numpy.intp], values: int,
                     places: NDArray[numpy.intp],
                     result: NDArray[Any]) -> None:
-        """Resolve the references of one array, at some places."""
+        """Put the values for the references of one array into `result`.
+
+        `places`: places of these references in `flat`.
+        """
         index, kind = self._index, self._index.kind_of(array)
         number = int(index.file[array])
         file = index.files[number]
@@ -113,7 +118,7 @@ class RaggedReader(Reader):
         heap = Heap(file, self._bases[number])
         if is_remote(file) and places.size:
             self._request(file, self._bases[number], kind, flat[places])
-        # Those of one collection together, in the order of the disk.
+        # In the order of the disk, so that each collection is read once.
         places = places[numpy.argsort(flat['address'][places], kind='stable')]
         counts, addresses, numbers = (
             flat[name][places].tolist()
@@ -130,8 +135,7 @@ class RaggedReader(Reader):
 
     def _request(self, file: RemoteBytes, base: int, kind: ArrayKind,
                  references: NDArray[Any]) -> None:
-        """Request the collections of references, as far as their sizes are
-        known."""
+        """Request the collections of references; their sizes are estimated."""
         itemsize = 1 if kind.elements is None else kind.elements.itemsize
         addresses, places = numpy.unique(
             references['address'], return_inverse=True)
@@ -149,7 +153,7 @@ class RaggedReader(Reader):
 
 def _value(heap: Heap, kind: ArrayKind, count: int, address: int,
            number: int) -> Any:
-    """Return the value that a reference stands for."""
+    """Return the value for a reference."""
     if (count, address, number) == FILLED:
         return kind.value
     if kind.elements is None:

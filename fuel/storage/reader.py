@@ -1,4 +1,4 @@
-"""The contract of readers: rows of one source by place."""
+"""Interface of readers, which read rows of one source by their places."""
 from __future__ import annotations
 
 import math
@@ -25,14 +25,14 @@ Places = int | slice | NDArray[numpy.intp]
 
 
 class StoredPieces(NamedTuple):
-    """The pieces of files that rows are decoded, or fetched, with.
+    """The pieces of files in which rows are decoded or fetched.
 
-    `numbers`: shape (rows,), dtype intp; the number of the piece that each row
-        lies in, or begins in.
-    `are_chunks`: whether the file is stored in them; otherwise they are the
-        bytes of a contiguous source that one request fetches.
-    `are_decoded`: whether each is decoded whole.
-    `row_nbytes`: mean number of their bytes in a row.
+    `numbers`: shape (rows,), dtype intp; for each row, the number of the piece
+        in which it begins.
+    `are_chunks`: whether the pieces are chunks of the file; otherwise they are
+        the bytes of a contiguous source that one request fetches.
+    `are_decoded`: whether each piece is decoded as a whole.
+    `row_nbytes`: mean number of bytes of a row.
     """
 
     numbers: NDArray[numpy.intp]
@@ -42,37 +42,37 @@ class StoredPieces(NamedTuple):
 
     @property
     def cost(self) -> tuple[bool, bool, float]:
-        """A key that is larger where reading costs more (tuple)."""
+        """A key that is larger if reading costs more (tuple)."""
         return (self.are_chunks, self.are_decoded,
                 self.row_nbytes if self.are_chunks else 0.)
 
 
 class Reader(ABC):
-    """Rows of one source, by their place in its file.
+    """Base of readers, which read the rows of one source by their places.
 
-    A reader may be used by several threads at once, and in a child made by
-    a fork. It belongs to an open file and cannot be pickled.
+    Several threads may use a reader at once, and so may a forked child. A
+    reader belongs to an open file and cannot be pickled.
 
-    `path`: of the file, for errors.
-    `name`: of the source, for errors.
-    `dtype`: in native byte order.
+    `path`: path of the file, for errors.
+    `name`: name of the source, for errors.
+    `dtype`: type of the rows, in native byte order.
     `layout`: the storage of the data set; None if the file is not HDF5.
     `files`: the files that are read; empty where their state is not known.
     `part_bounds`: shape (parts + 1,), dtype intp; the first row of each part,
         and the number of rows.
-    `element_type`: of the elements of rows that are arrays of different
-        shapes; None of other rows.
-    `categories`: the names that codes stand for; None if rows are not codes.
+    `element_type`: type of the elements, if rows are arrays of different
+        shapes; otherwise None.
+    `categories`: the names of the codes, if rows are codes; otherwise None.
     """
 
     layout: Layout | None = None
     files: Sequence[Versioned] = ()
     element_type: numpy.dtype[Any] | None = None
     categories: tuple[Any, ...] | None = None
-    #: True if all rows of a run are one value, which is read once a run.
+    #: True if all rows of a run have one value, which is read once per run.
     is_per_run = False
-    #: Of a range, every so manyth row and the last one lie in all chunks that
-    #: are prefetched for it.
+    #: Distance between rows of a range such that these rows and the last row
+    #: are in all chunks that must be prefetched for the range.
     rows_of_chunk = 1
 
     def __init__(self, path: str, name: str, shape: tuple[int, ...],
@@ -88,18 +88,19 @@ class Reader(ABC):
 
     @property
     def row_nbytes(self) -> int:
-        """Bytes of a row; of objects, without the data that they refer to
-        (int)."""
+        """Number of bytes of a row; for objects, without the data to which
+        they refer (int)."""
         return math.prod(self.shape[1:]) * self.dtype.itemsize
 
     def read(self, rows: Places) -> Any:
-        """Return rows of the data set.
+        """Return rows of the source.
 
-        `rows`: shape (batch,), dtype intp; places from 0; an array in any
-            order, with repetitions. Slices mean what they mean for a list.
-        Returns: new, contiguous, writable, in native byte order. For an
-            integer without the first axis, and a NumPy scalar if that was the
-            only one.
+        `rows`: an array of shape (batch,) and dtype intp, with places from 0
+            in any order, which may be repeated; or a slice, as for a list; or
+            an integer.
+        Returns: a new array, contiguous, writable and in native byte order.
+            For an integer it lacks the first axis; if this is the only axis,
+            it is a NumPy scalar.
         """
         if isinstance(rows, numpy.ndarray):
             return self._read_list(
@@ -117,17 +118,19 @@ class Reader(ABC):
 
     def read_ranges(self, starts: NDArray[numpy.intp],
                     counts: NDArray[numpy.intp]) -> NDArray[Any]:
-        """Return ranges of rows, one after the other.
+        """Return ranges of rows, concatenated.
 
-        `starts`, `counts`: shape (ranges,), dtype intp; the first row of each
-            range, and how many follow from there. A count may be 0.
-        Returns: shape ``(counts.sum(), ...)``; as of `read`.
+        `starts`, `counts`: shape (ranges,), dtype intp; the first row and the
+            number of rows of each range. A count may be 0.
+        Returns: an array of shape ``(counts.sum(), ...)``; see `read`.
         """
         return self._read_list(rows_of_ranges(starts, counts))
 
     def read_runs(self, runs: NDArray[numpy.intp]) -> Any:
-        """Return the value that all rows of each run share, also of empty
-        runs; of readers that are `is_per_run`.
+        """Return for each run the value that all its rows share, also for
+        empty runs.
+
+        Only readers with `is_per_run` support this.
 
         `runs`: shape (batch,), dtype intp; numbers of runs before splits cut
             them.
@@ -141,12 +144,13 @@ class Reader(ABC):
 
     def prefetch(self, rows: NDArray[numpy.intp], budget: int,
                  ahead: Ahead | None = None) -> int | None:
-        """Prepare rows that will soon be read, in the background.
+        """Prefetch rows that will soon be read, in the background.
 
         `rows`: shape (batch,), dtype intp; as for `read`, but checked.
+        `budget`: number of bytes that may be used.
         `ahead`: counts the chunks that the requests of an epoch need.
-        Returns: how many are spent; None if that would be more than `budget`,
-            and nothing was done.
+        Returns: number of bytes that are used. None if they are more than
+            `budget`; then nothing is done.
         """
         return 0
 
@@ -156,33 +160,37 @@ class Reader(ABC):
         return None
 
     def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
-        """Request the bytes of rows in the background; return the number of
-        missing bytes, or None if that is more than `budget` and nothing was
-        requested."""
+        """Request the bytes of rows in the background.
+
+        Returns: number of requested bytes. None if they are more than
+            `budget`; then nothing is requested.
+        """
         return 0
 
     def byte_ranges(self, rows: NDArray[numpy.intp],
                     ) -> tuple[Ends, Ends] | None:
-        """Return start and end of the ranges fetched of a remote file for
-        rows, None if only HDF5 knows."""
+        """Return the starts and ends of the byte ranges that are fetched for
+        rows of a remote file; None if only HDF5 knows them."""
         return None
 
     def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
-        """Return the pieces that rows are decoded or fetched with; None where
-        rows lie by themselves, so that any order is as fast."""
+        """Return the pieces in which rows are decoded or fetched.
+
+        None if each row is read alone, so that any order is equally fast.
+        """
         return None
 
     def direct(self) -> Part | None:
-        """Return a compiled reader of batches, which bypasses this one, or
-        None."""
+        """Return a compiled reader of batches, which replaces this reader;
+        None if there is none."""
         return None
 
     @abstractmethod
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        """Return rows in the order asked for."""
+        """Return rows in the requested order."""
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:
-        """Return rows from `start` to `stop`."""
+        """Return the rows ``start:stop``."""
         return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
 
     def _check_list(self, rows: NDArray[numpy.intp]) -> None:
@@ -200,25 +208,25 @@ class Reader(ABC):
         return damaged(f'{self._place_of(row)}: {reason}')
 
     def _place_of(self, row: int) -> str:
-        """Return file, source and row, for errors."""
+        """Return a text with file, source and row, for errors."""
         return f'{self.path}, source {self.name!r}, row {row}'
 
 
 class RowsOfParts(Protocol):
-    """Reads the rows of parts, one part at a time."""
+    """Interface of an object that reads rows of one part at a time."""
 
     def read(self, part: int, rows: NDArray[numpy.intp]) -> Any:
-        """Return rows of a part, which are counted from its first."""
+        """Return rows of a part; rows are counted from its first row."""
 
     def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
         """See :meth:`Reader.pieces`."""
 
 
 class PartsReader(Reader):
-    """Rows of parts that are read one after the other, and put in place.
+    """Reader that reads rows part by part, and puts them into a batch.
 
-    `parts`: reads the rows of each.
-    `bounds`: the first row of each part, and the end of the last.
+    `parts`: reads the rows of each part.
+    `bounds`: the first row of each part, and the end of the last part.
     `files`: see :class:`Reader`.
     """
 
@@ -247,11 +255,11 @@ class PartsReader(Reader):
 
 
 class DerivedReader(Reader):
-    """Base of the readers whose examples are made of rows of others.
+    """Base of readers that make examples from rows of other readers.
 
-    What is read in advance is what the others need for them.
+    Prefetching an example prefetches the rows of the other readers.
 
-    `readers`: of the rows; the first one names file and source.
+    `readers`: the other readers; the first one names the file and the source.
     """
 
     def __init__(self, readers: Sequence[Reader], shape: tuple[int, ...],
@@ -266,12 +274,14 @@ class DerivedReader(Reader):
     @abstractmethod
     def needed(self, rows: NDArray[numpy.intp],
                ) -> Sequence[NDArray[numpy.intp]]:
-        """Return rows of each reader that lie in all chunks of examples."""
+        """Return for each reader some rows, at least one for each chunk that
+        the examples need."""
 
     @abstractmethod
     def span(self, rows: slice | NDArray[numpy.intp],
              ) -> slice | NDArray[numpy.intp]:
-        """Return rows of the readers that have all that examples need."""
+        """Return the rows of the readers that include all rows which the
+        examples need."""
 
     def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """See :meth:`Reader.prefetch_budget`."""
@@ -333,18 +343,18 @@ def _spent(calls: Sequence[Callable[[int], int | None]],
 
 def part_numbers(bounds: NDArray[numpy.intp],
                  rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
-    """Return the part that each of some rows lies in."""
+    """Return the number of the part of each row."""
     return numpy.searchsorted(bounds, rows, 'right') - 1
 
 
 def no_ranges() -> tuple[Ends, Ends]:
-    """Return the byte ranges of data in memory, which are none."""
+    """Return empty byte ranges, for data in memory."""
     return numpy.empty(0, numpy.int64), numpy.empty(0, numpy.int64)
 
 
 def rows_of_ranges(starts: NDArray[numpy.intp], counts: NDArray[numpy.intp],
                    ) -> NDArray[numpy.intp]:
-    """Return the rows of ranges, one after the other."""
+    """Return the rows of ranges, concatenated."""
     starts, counts = check_ranges(starts, counts)
     ends = numpy.cumsum(counts, dtype=numpy.intp)
     rows = numpy.repeat(starts - ends + counts, counts)
@@ -354,7 +364,8 @@ def rows_of_ranges(starts: NDArray[numpy.intp], counts: NDArray[numpy.intp],
 
 def check_ranges(starts: NDArray[numpy.intp], counts: NDArray[numpy.intp],
                  ) -> tuple[NDArray[numpy.intp], NDArray[numpy.intp]]:
-    """Return the starts and counts of ranges as arrays; refuse others."""
+    """Return the starts and counts of ranges as arrays; raise ValueError if
+    they are invalid."""
     starts = numpy.ascontiguousarray(starts, numpy.intp)
     counts = numpy.ascontiguousarray(counts, numpy.intp)
     if starts.ndim != 1 or starts.shape != counts.shape:
@@ -369,8 +380,10 @@ def check_ranges(starts: NDArray[numpy.intp], counts: NDArray[numpy.intp],
 
 
 def split_ranges(rows: Any, counts: NDArray[numpy.intp]) -> list[Any]:
-    """Return ranges of rows that were read together: copies of arrays, so
-    that one range does not keep all of them in memory."""
+    """Return a list of ranges of rows that were read together.
+
+    Arrays are copied, so that one range does not keep all rows in memory.
+    """
     ends = numpy.cumsum(counts).tolist()
     return [rows[start:end].copy() if isinstance(rows, numpy.ndarray)
             else rows[start:end]
@@ -378,7 +391,8 @@ def split_ranges(rows: Any, counts: NDArray[numpy.intp]) -> list[Any]:
 
 
 def as_objects(values: Sequence[Any]) -> NDArray[Any]:
-    """Return values, such as arrays of several lengths, in an array."""
+    """Return values, such as arrays of different lengths, as an array of
+    objects."""
     batch = numpy.empty(len(values), object)
     for place, value in enumerate(values):
         batch[place] = value
@@ -386,8 +400,8 @@ def as_objects(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def own_objects(batch: NDArray[Any]) -> NDArray[Any]:
-    """Return a batch with copies of the arrays, lists and dictionaries in it,
-    at any depth, which are the caller's own."""
+    """Replace the arrays, lists and dictionaries in a batch, at any depth, by
+    copies; return the batch."""
     if batch.dtype.hasobject:
         flat = batch.reshape(-1)
         for place, element in enumerate(flat.tolist()):
@@ -397,8 +411,8 @@ def own_objects(batch: NDArray[Any]) -> NDArray[Any]:
 
 
 def _own(value: Any) -> Any:
-    """Return a copy of an array, list, tuple or dictionary and its content;
-    other objects as they are."""
+    """Return a deep copy of an array, list, tuple or dictionary; any other
+    object itself."""
     if isinstance(value, numpy.ndarray):
         return own_objects(value.copy())
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The choice of a reader."""
+"""Choose the fastest reader for one or several data sets."""
 from __future__ import annotations
 
 import logging
@@ -27,12 +27,12 @@ def choose_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
                   ) -> Reader:
     """Return the fastest reader that a data set's storage allows.
 
-    `dataset`: at least one axis. Its file must stay open while it is read; the
-        direct readers survive its end, but HDF5's lock on it does not.
-    `cache_bytes`: bytes of decoded chunks that may be cached for this
-        file, by all its readers in this process together; the largest number
-        that one of them asked for counts. The default is the setting
-        ``chunk_cache_bytes``.
+    `dataset`: the data set, with one or more axes. Its file must stay open
+        while it is read. Direct readers work after the file is closed too, but
+        without HDF5's lock on it.
+    `cache_bytes`: bytes of decoded chunks that may be cached for this file, by
+        all its readers in this process together. The largest value that was
+        given counts. Defaults to the setting ``chunk_cache_bytes``.
 
     Examples
     --------
@@ -71,21 +71,22 @@ def open_parts(datasets: Sequence[h5py.Dataset] | PartIndex, name: str, *,
                field: Field | None = None, axes: int = 1,
                start: int | None = None, stop: int | None = None,
                cache_bytes: int | None = None) -> Reader:
-    """Return a reader of the rows of several data sets, one after the other.
+    """Return a reader of the concatenated rows of several data sets.
 
-    `datasets`: at least one, each of `axes` axes or more; types and shapes of
-        rows must be equal. Their files must stay open. Or what was asked of
-        them before.
-    `name`: of the source, for errors.
-    `field`: of a compound type, by its name; a list of names is a compound
-        type of these. Default: whole elements.
-    `axes`: number of axes that count rows; each index of all but the last
-        of them is a part.
-    `start`, `stop`: of each part, which rows to read, as of a slice.
+    `datasets`: one or more data sets, with `axes` axes or more each, or their
+        metadata. Types and shapes of rows must be equal. Their files must stay
+        open.
+    `name`: name of the source, for errors.
+    `field`: name of the field of a compound type to read. With a list of
+        names, rows have a compound type of these fields. Default: whole
+        elements.
+    `axes`: number of axes that count rows. Each index along these axes,
+        without the last one, is a part.
+    `start`, `stop`: the rows to read of each part, as in a slice.
     `cache_bytes`: bytes of decoded chunks that may be cached for these
         files together; otherwise as for :func:`choose_reader`.
 
-    Raises: ValueError where types or shapes differ, or there is no such field.
+    Raises: ValueError if types or shapes differ, or if the field is missing.
     """
     if not isinstance(datasets, PartIndex) and not len(datasets):
         raise ValueError(f'source {name!r} has no part')
@@ -126,7 +127,8 @@ def open_parts(datasets: Sequence[h5py.Dataset] | PartIndex, name: str, *,
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Add the source, or file, to an error."""
+    """Return a context that adds the name of a source or file to a
+    ValueError."""
     try:
         yield
     except ValueError as error:
@@ -136,10 +138,11 @@ def _naming(name: str) -> Iterator[None]:
 class _Pieces(NamedTuple):
     """The pieces that parts consist of, if some parts are virtual.
 
-    `datasets`: that the pieces lie in, each once.
-    `array`, `part`, `skip`, `rows`: shape (pieces,); the number of the data
-        set that each lies in, which part it is a piece of, how many rows of
-        its data set come before, and how many it has.
+    `datasets`: the distinct data sets that contain pieces.
+    `array`: shape (pieces,); number of the data set of each piece.
+    `part`: shape (pieces,); number of the part to which each piece belongs.
+    `skip`: shape (pieces,); number of rows of the data set before each piece.
+    `rows`: shape (pieces,); number of rows of each piece.
     """
 
     datasets: list[h5py.Dataset]
@@ -150,7 +153,7 @@ class _Pieces(NamedTuple):
 
 
 def _pieces_of(datasets: Sequence[h5py.Dataset]) -> _Pieces | None:
-    """Return the pieces of data sets; None if HDF5 must read one."""
+    """Return the pieces of data sets; None if HDF5 must read one of them."""
     found: dict[h5py.Dataset, int] = {}
     places = []
     for number, dataset in enumerate(datasets):
@@ -168,7 +171,7 @@ def _pieces_of(datasets: Sequence[h5py.Dataset]) -> _Pieces | None:
 
 
 class _Rows(NamedTuple):
-    """The rows of arrays that a source has, and the field of each row; see
+    """The selection of rows and of a field of arrays for a source; see
     `open_parts`."""
 
     field: Field | None = None
@@ -178,7 +181,8 @@ class _Rows(NamedTuple):
 
 
 def _check_shapes(index: PartIndex, axes: int) -> None:
-    """Refuse parts with too few axes, or of unequal shapes of rows."""
+    """Raise ValueError if parts have too few axes, or unequal shapes of
+    rows."""
     if index.shape.shape[1] < axes:
         raise ValueError(
             f'{index.place_of(0)}: rows should be counted by {axes} axes, '
@@ -191,9 +195,9 @@ def _check_shapes(index: PartIndex, axes: int) -> None:
 
 def _open_directly(index: PartIndex, name: str, rows: _Rows,
                    cache_bytes: int | None) -> Reader:
-    """Return a reader of the bytes of files.
+    """Return a reader that reads the bytes of files directly.
 
-    Raises: ValueError if rows fall into too many pieces.
+    Raises: ValueError if a row has too many pieces.
     """
     file = join_files(index.open_files())
     is_filtered = index.is_filtered
@@ -209,7 +213,7 @@ def _open_directly(index: PartIndex, name: str, rows: _Rows,
     names = None if is_one else name_part
     reader: DirectReader
     if is_filtered:
-        # Most programs do without this reader, and that below.
+        # Imported here, since most programs do not need this reader.
         from fuel.storage.chunks import DecodedReader
         reader = DecodedReader(file, name, parts, index, cache_bytes, names)
     else:
@@ -232,8 +236,8 @@ def _bounds(rows: _Rows, lengths: NDArray[numpy.int64],
 
 def _lengths(index: PartIndex, wanted: _Rows) -> tuple[
         NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int64]]:
-    """Return for each part, or piece of one, its array, the number of rows
-    before it, and the number of its rows."""
+    """Return for each part, or piece of a part, the number of its array, the
+    number of rows of the array before it, and the number of its rows."""
     axes, rows, pieces = wanted.axes, wanted.rows, wanted.pieces
     if pieces is not None:
         ends = numpy.cumsum(pieces.rows)
