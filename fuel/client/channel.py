@@ -192,8 +192,8 @@ class ServerChannel:
         self._lose()
 
     def _listen(self, timeout: float) -> None:
-        """Receive messages until none are left; raise LostError if the server
-        is gone."""
+        """Wait up to `timeout` seconds, and handle the messages that have
+        arrived; raise LostError if the server is gone."""
         self.is_waiting = timeout > 0
         self.last_look = time.monotonic()
         ready = dict(self._poller.poll(timeout * 1000))

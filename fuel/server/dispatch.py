@@ -16,7 +16,7 @@ class Member:
     """A client that is connected and in the epoch.
 
     `connection`: connection over which the member is sent messages.
-    `credit`: most batches that it may have and not have delivered.
+    `credit`: the most batches that it may have without delivering them.
     `reserved`: number of batches that the pipeline is making for it.
     `is_waiting`: whether its user waits for a batch.
     `has_read`: whether it has answered, which shows that it reads its

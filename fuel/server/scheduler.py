@@ -352,8 +352,8 @@ class Scheduler:
         self._outstanding += 1
 
     def _go_back(self, epoch: ServedEpoch) -> None:
-        """Open the epoch again before the first lost batch, if one was
-        lost."""
+        """Open the epoch again before the first lost batch, if one was lost
+        or if the pipeline has lost its position in the epoch."""
         wanted = epoch.lowest_missing()
         if wanted >= epoch.front() and epoch.is_begun:
             return

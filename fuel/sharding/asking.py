@@ -55,7 +55,7 @@ class RequestOrder(EpochOrder):
 
     @property
     def requests(self) -> Any:
-        """The requests of the epoch, in any order."""
+        """The requests of the epoch, each of which is found by its number."""
         return self.draws.at(self.place)
 
     @property

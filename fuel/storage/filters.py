@@ -104,7 +104,8 @@ def _undo(one: ChunkFilter, data: Data, nbytes: int, itemsize: int,
 
 
 def bunzip(data: Any, nbytes: int) -> bytes:
-    """Decompress data in the format of bzip2, up to `nbytes` bytes."""
+    """Decompress data in the format of bzip2; raise ValueError if they are
+    damaged, or do not end within ``nbytes + 1`` bytes."""
     import bz2
 
     decoder = bz2.BZ2Decompressor()
@@ -118,8 +119,8 @@ def bunzip(data: Any, nbytes: int) -> bytes:
 
 
 def inflate(data: Data, nbytes: int) -> bytes | bytearray:
-    """Decompress data in the format of zlib (filter gzip), up to `nbytes`
-    bytes."""
+    """Decompress data in the format of zlib (filter gzip); raise ValueError if
+    they are damaged, or do not end within ``nbytes + 1`` bytes."""
     if deflate is not None:
         try:
             decoded: bytes | bytearray = deflate.zlib_decompress(data, nbytes)

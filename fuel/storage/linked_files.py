@@ -124,7 +124,7 @@ def _path_of(files: Sequence[Versioned], key: str) -> str | None:
             :24] for text in (names, state)]) + '.npz')
 
 
-# Shorter arrays are not kept.
+# Arrays are not kept if the longest of them is shorter.
 FEWEST_KEPT = 1000
 
 #: Makes arrays that may be kept; returns {} if they must not be kept.

@@ -295,7 +295,7 @@ def copies_as_bytes(dtype: numpy.dtype[Any],
 
 
 IndexArray: TypeAlias = NDArray[numpy.intp]
-#: Returns the place of a row for errors, by part and row.
+#: Returns file, source and row as text for errors; takes part and its row.
 PartNames: TypeAlias = Callable[[int, int], str]
 #: Wanted rows: a list of rows; or the first row and the row after the last; or
 #: the first row of each range and the number of its rows.

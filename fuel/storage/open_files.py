@@ -132,7 +132,8 @@ class OpenFile:
 
 
 def _with_rows(dataset: Any, source: str) -> h5py.Dataset:
-    """Return an HDF5 data set; raise ValueError if it has no rows."""
+    """Return an HDF5 data set; raise ValueError for a group and for a
+    scalar, which have no rows."""
     if not isinstance(dataset, h5py.Dataset):
         raise ValueError(
             f'source {source!r} of {dataset.file.filename!r} is an HDF5 '
@@ -148,7 +149,7 @@ def _with_rows(dataset: Any, source: str) -> h5py.Dataset:
 
 # Number of attempts to open a file that is changed at the same time.
 ATTEMPTS = 10
-# Number of closed files whose records are dropped together.
+# Fewest places that are added before those without a file are dropped.
 MOST_PLACES = 64
 
 
@@ -326,7 +327,7 @@ def _refused(path: str, error: Exception, read_head: Callable[[], bytes],
 
 
 def _diagnosis(error: Exception, read_head: Callable[[], bytes]) -> str:
-    """Return the reason why HDF5 cannot open a file, and the remedy."""
+    """Return the reason why HDF5 cannot open a file, and a known remedy."""
     if 'truncated' in str(error):
         return ('the file is truncated, as by an interrupted copy or '
                 'conversion; make it again')

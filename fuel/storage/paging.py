@@ -47,7 +47,8 @@ def read_rows(file: LocalBytes, starts: NDArray[numpy.int64],
     """Read the pages of rows now.
 
     Through a map, the system would read megabytes around each missing page,
-    and evict prefetched pages. This function reads only the pages of the rows.
+    and evict prefetched pages. This function reads only the rows, and gaps of
+    at most `NEAR` bytes between them.
     """
     for first, end in _pieces(starts, nbytes):
         file.read(first, end - first)
@@ -206,10 +207,11 @@ class LocalPaging:
         self._by_rows: Background | None = None
 
     def begin(self, first: int, last: int, nbytes: int) -> int | None:
-        """Begin an epoch; begin to read the source if it is not in memory.
+        """Begin an epoch; if the source is not in memory and fits into it,
+        begin to read it in order.
 
-        Returns: number of bytes that may be prefetched; None for no
-            prefetching.
+        Returns: number of bytes that may be prefetched, for a source that is
+            not in memory and does not fit into it; None for no prefetching.
 
         `first`, `last`: start and end of the bytes of the source.
         `nbytes`: number of the source's own bytes between these.

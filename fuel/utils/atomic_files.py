@@ -27,8 +27,8 @@ def atomic_path(path: str | os.PathLike[str],
 
     The block writes to a temporary file in the same folder. When the block
     ends without an error, this file is flushed to disk, checked, and renamed
-    to `path` in one step. If a step fails, the temporary file is removed, and
-    a file that was at `path` before is unchanged.
+    to `path` in one step. If the block or a later step fails, the temporary
+    file is removed, and a file that was at `path` before is unchanged.
 
     A process that is killed leaves its temporary file behind, with the name
     ``.part-<random>-<name>``. The next writer of `path` removes it. The

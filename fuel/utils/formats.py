@@ -112,8 +112,8 @@ class CheckedArchive(tarfile.TarFile):
                 path: (str | bytes | os.PathLike[str]
                        | os.PathLike[bytes]) = '',
                 *args: Any, **kwargs: Any) -> None:
-        """Extract a member; raise TarError if the member, or the target of its
-        link, would be outside of the folder."""
+        """Extract a member; raise TarError unless it is a file, a folder or a
+        link, and it and the target of a link are inside of the folder."""
         info = self.getmember(member) if isinstance(member, str) else member
         folder = os.path.realpath(os.fsdecode(path))
         places = [os.path.join(folder, info.name)]

@@ -69,8 +69,9 @@ def raise_named(error: Exception, path: str, source: str = '',
                 others: Sequence[str] = ()) -> None:
     """Raise an error that names an HDF5 file, from an error about its content.
 
-    If the text of the error has a path already, this function returns, and the
-    caller must raise the error again. It is faster than :func:`naming_file`.
+    Do nothing for an error of Fuel, for one of `OF_MISTAKES` that h5py did
+    not raise, and if the text has a path already: then the caller must raise
+    the error again. It is faster than :func:`naming_file`.
 
     `error`: one of `OF_DAMAGE`.
     `others`: further paths that the text of the error may have.

@@ -250,7 +250,8 @@ def copy_rows(batch: SparseRows) -> SparseRows:
 
 
 def cast_rows(batch: SparseRows, dtype: numpy.dtype[Any]) -> SparseRows:
-    """Return a batch with values of a type; a copy if the type differs."""
+    """Return a batch with values of a type; the batch itself if it has this
+    type, otherwise a new batch that shares the indices."""
     if batch.data.dtype == dtype:
         return batch
     return make_csr(

@@ -93,7 +93,11 @@ def get_numbers(fields: Fields, name: str) -> list[int]:
 def get_field(fields: Fields, name: str, kind: type,
               default: object = ...) -> Any:
     """Return a field of a header; raise WireError unless it has the type
-    `kind`."""
+    `kind`, and is from 0 to 2 ** 63 - 1 if it is an integer.
+
+    `default`: returned if the field is missing or None. By default that is an
+        error.
+    """
     value: Any = fields.get(name)
     if value is None and default is not ...:
         return default

@@ -193,8 +193,8 @@ def _picked_type(dtype: numpy.dtype[Any],
 
 def _pick(reader: Reader, rows: range,
           field: str | Sequence[str] | None) -> Reader:
-    """Return a reader of a range of rows of another reader, or of fields of
-    these rows."""
+    """Return a reader of a range of another reader's rows, whole or some of
+    their fields."""
     dtype = native_type(_picked_type(reader.dtype, field))
 
     def change(found: NDArray[Any], _: IndexArray) -> NDArray[Any]:

@@ -228,7 +228,7 @@ class Pack(LeftoverStage):
         return self._kept[0].state() if self._kept else None
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
-        """Read the examples of the open rows again."""
+        """Read again the examples of the rows that are not full yet."""
         self._kept[0].load(leftover, self.child_epoch_iterator)
 
 
