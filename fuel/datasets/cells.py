@@ -47,7 +47,7 @@ DIGITS_OF_EXACT = len(str(EXACT))
 LONG = 1000
 NUMBER = re.compile(r'\s*[\d.eE+-]+\s*')
 INTEGER = re.compile(r'\s*([+-]?\d+)\s*')
-# Characters of a cell that are shown.
+# Most characters of a cell that an error shows.
 SHOWN = 60
 
 
@@ -107,8 +107,8 @@ def cell_array(cells: Sequence[str],
     if dtype.kind == 'b':
         return _truths(cells)
     if dtype.kind in 'iu':
-        # Converted by Python, since it is exact and refuses what is out of
-        # range.
+        # Converted by Python, whose integers are exact: the check below
+        # refuses those that are out of range.
         numbers = list(map(int, cells))
         info = numpy.iinfo(dtype)
         if numbers and not (

@@ -37,8 +37,8 @@ def read_collections(dataset: Any, requests: RequestIterator | None,
                      attribute: str) -> EpochReader | None:
     """Return a compiled reader of arrays and lists in memory.
 
-    Returns: None if the requests have no random access, or if the reader
-        cannot copy the rows of a collection.
+    Returns: None if there are no requests or they have no random access, or
+        if the reader cannot copy the rows of a collection.
     """
     if requests is None or not requests.is_random_access or not all(
             is_readable(part) or (requests.requests_examples

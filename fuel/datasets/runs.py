@@ -411,8 +411,10 @@ def dense_sources(dataset: DatasetLike,
                   chosen: Sequence[str] | None) -> tuple[str, ...]:
     """Return the sources of a data set that are not sparse.
 
-    Raises: TypeError if a sparse source is chosen, since a run of sparse rows
-        cannot be an example.
+    `chosen`: names of sources; None for all, so any sparse source is refused.
+
+    Raises: TypeError if a sparse source is chosen or all sources are sparse,
+        since a run of sparse rows cannot be an example.
     """
     types = types_of(dataset)
     sparse = [name for name in dataset.sources

@@ -172,8 +172,8 @@ def _check_counted(splits: Mapping[str, Any], num_rows: int) -> None:
     `num_rows`: number of rows.
 
     Raises: ValueError if splits number other examples, such as windows, or if
-        they are lists of two numbers that seem to be ranges: JSON makes lists
-        of tuples.
+        they are lists of two numbers that seem to be ranges: in JSON, tuples
+        become lists.
     """
     if isinstance(splits, ExampleSplits) and splits.counted:
         raise ValueError(

@@ -86,7 +86,8 @@ class DataModule(LightningDataModule):
         Raises
         ------
         ValueError
-            If the trainer has `overfit_batches`, which repeats batches.
+            If the trainer has `overfit_batches`: it would read other batches
+            in each epoch.
         """
         if self.trainer is not None and self.trainer.overfit_batches > 0:
             raise ValueError(

@@ -37,8 +37,8 @@ def batches_of(data_stream: StreamLike, source: str,
                label: str) -> Iterator[Any]:
     """Yield the batches of a source in one epoch.
 
-    Single examples are gathered into batches. Empty batches are left out. A
-    progress bar with the label is shown.
+    Single examples are gathered into batches. Empty batches are left out. If
+    it takes long, the progress is shown under the label.
     """
     for part, in batches_of_sources(data_stream, (source,), label):
         yield part

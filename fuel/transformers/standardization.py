@@ -90,8 +90,8 @@ def fit_standardization(
     ------
     ValueError
         If there are no examples, or they differ in shape or are not finite
-        numbers; the text names the first such example. If `which_sources`
-        names several sources.
+        numbers; the text names the first that is not finite or not a number.
+        If `which_sources` names several sources.
 
     Notes
     -----

@@ -90,7 +90,8 @@ class TeamStage(RemoteStage):
         try:
             last = last_session(self.stream)
             if is_locked and last is not None:
-                # The next epoch iterator continues after delivered batches.
+                # The next epoch iterator continues after the delivered
+                # batches.
                 last.state()
             team, self.team, self.upcoming = self.team, None, None
             if team is not None:

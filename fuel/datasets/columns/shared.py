@@ -107,7 +107,10 @@ class RunColumn(PathColumn):
         return self._shared(reader, parts)
 
     def _check(self, parts: FileParts, counts: NDArray[numpy.intp]) -> None:
-        """Raise ValueError if the column has not enough rows for the runs.
+        """Raise ValueError if a part has not the rows that its runs need.
+
+        More rows than needed are an error too, unless the subclass allows
+        them.
 
         `counts`: number of rows of the column in each part.
         """

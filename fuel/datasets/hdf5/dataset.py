@@ -714,8 +714,8 @@ class H5PYDataset(SourceDataset):
         """Return a compiled reader of plain batches, which calls no method of
         this object.
 
-        None if the user passed the handle, since the user may close it, or if
-        a subclass overrides the reading.
+        None if the data are in memory, if the user passed the handle, since
+        the user may close it, or if a subclass overrides the reading.
         """
         if (self.load_in_memory
                 or found.opened.file is self._access.external

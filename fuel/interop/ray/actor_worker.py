@@ -200,7 +200,8 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         reply: ActorReply = self._get(epoch.calls[0][0])
         epoch.calls.popleft()
         if reply.answer is None:
-            # The batch was too large; request it again, with more room.
+            # The batch was too large: the answers to later calls are empty
+            # too. After them it is requested again, with more room.
             assert reply.size, 'the actor has left the epoch'
             self._size = reply.size
             return

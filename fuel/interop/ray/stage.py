@@ -63,7 +63,8 @@ class ActorStage(TeamStage):
     __slots__ = ()
 
     def get_team(self) -> ActorTeam:
-        """Return the team, with the number of actors that is set."""
+        """Return the running team, with the number of actors that is set;
+        start it if there is none."""
         team = super().get_team()
         assert isinstance(team, ActorTeam)
         if len(team.actors) != self.stream.num_workers:

@@ -261,7 +261,7 @@ def _is_consistent(trainer: Any, stream: StreamLike) -> bool:
 
 
 def warn_of_repeated_examples(count: int) -> None:
-    """Warn if Accelerate repeats examples to give all ranks as many.
+    """Warn if Accelerate repeats examples, so that ranks have equally many.
 
     `count`: number of examples of the data set.
     """

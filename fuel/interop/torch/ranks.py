@@ -104,7 +104,11 @@ _shares = each_at_fork(Step.OWNERSHIP, before=RankShare.find_for_worker)
 
 
 def _check_even(stream: Any, num_ranks: int, by: str) -> None:
-    """Raise ValueError if ranks would have unequal numbers of batches."""
+    """Raise ValueError if ranks might have unequal numbers of batches.
+
+    The number of batches must be known, and a multiple of the number of
+    ranks, unless `by` is 'example'.
+    """
     if by != 'batch':
         return
     count = length_of(stream)

@@ -124,7 +124,8 @@ class SharedBatches:
 def _is_plain(part: object) -> bool:
     """Return whether data are a plain array of numbers.
 
-    Plain arrays are writable, aligned, contiguous and of native byte order.
+    Plain arrays are writable, aligned, C-contiguous and of native byte order.
+    Long doubles are not plain.
     """
     return (type(part) is numpy.ndarray and part.flags.carray
             and part.dtype.kind in 'biufc' and part.dtype.isnative

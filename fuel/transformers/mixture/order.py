@@ -76,7 +76,7 @@ class Mixture:
         return int(self.taken.sum())
 
     def counts(self, start: int, stop: int) -> Counts:
-        """Return how many items of a range come from each stream left."""
+        """Return how many items of a range come from each remaining stream."""
         return self.points.counts(start, stop, self.thresholds)
 
     def first_beyond(self, start: int, stop: int, left: Counts,
