@@ -55,7 +55,7 @@ class RequestOrder(EpochOrder):
 
     @property
     def requests(self) -> Any:
-        """The requests of the epoch, each of which is found by its number."""
+        """The requests of the epoch; each is found by its number."""
         return self.draws.at(self.place)
 
     @property
