@@ -349,8 +349,8 @@ def converted_file(directory: Folder, filename: str,
     ----------
     directory : path-like
         The folder of the file; an `OutputFolder` has options for the file.
-        filename : str
-            Name of the file.
+    filename : str
+        Name of the file.
     inputs : iterable of str
         Paths of the raw files. Their sizes and SHA-256 are computed in the
         background and written into the file.

@@ -262,8 +262,7 @@ class SeenFile:
 class Seen:
     """The files of a data set that is to be opened.
 
-    `given`: the files as the user passed them: a path, URL or pattern, or a
-        list.
+    `given`: the files as the user passed them, such as a path or a list.
     `files`: the metadata of each file.
     `linked`: the open files.
     """

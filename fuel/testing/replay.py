@@ -163,7 +163,7 @@ class ReplayProcess:
         build : callable
             Makes the stream.  `build` must pickle, as functions of modules
             do.
-        positions : sequence of Saved
+        positions : sequence of tuple
 
         Raises
         ------
