@@ -20,6 +20,7 @@ from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import ServerError
 from fuel.epochs.stage import stage_of
 from fuel.profiling import Profile, StageMeasurements, StageProfile
+from fuel.profiling import remedies
 from fuel.profiling.bottleneck import describe_bottleneck, with_shares
 from fuel.profiling.remedies import remedy
 from fuel.schemes import ConstantScheme
@@ -51,6 +52,12 @@ def copied(batch):
     return tuple(part.copy() for part in batch)
 
 
+@pytest.fixture
+def several_cores(monkeypatch):
+    """Let remedies name threads and workers on a machine of one core, too."""
+    monkeypatch.setattr(remedies, 'cores', lambda: 2)
+
+
 class SlowDataset(IndexableDataset):
     """A data set that takes long."""
 
@@ -72,6 +79,7 @@ def named(profile):
     return {stage.name: stage for stage in profile.stages}
 
 
+@pytest.mark.usefixtures('several_cores')
 def test_slow_function_is_the_bottleneck():
     """The profile has its name, the remedy, and the other stages in the
     list."""
@@ -142,6 +150,7 @@ def test_training_step_is_the_bottleneck():
     assert 'training step' in str(profile)
 
 
+@pytest.mark.usefixtures('several_cores')
 @pytest.mark.parametrize('num_workers', [1, 2])
 def test_stages_in_workers_are_measured_there(num_workers):
     """Waiting is that of this process, work that of the workers."""
@@ -170,6 +179,7 @@ def test_stages_in_workers_are_measured_there(num_workers):
     workers.close()
 
 
+@pytest.mark.usefixtures('several_cores')
 def test_slow_stage_above_workers_is_the_bottleneck():
     """The workers have stages too, but nobody waits for those."""
     stream = Mapping(MultiProcessing(build(), start_method='fork'), slow)
@@ -204,6 +214,7 @@ def served(stream, **kwargs):
         yield server, client
 
 
+@pytest.mark.usefixtures('several_cores')
 def test_stages_of_a_server_are_measured_there():
     """They stand below the client, which waits for them."""
     with served(Flatten(Mapping(build(), slow), which_sources='x')) as (
@@ -224,6 +235,7 @@ def test_stages_of_a_server_are_measured_there():
     assert 'MultiProcessing(stream, num_workers=...)' in profile.bottleneck
 
 
+@pytest.mark.usefixtures('several_cores')
 def test_workers_of_a_server_are_measured_too(monkeypatch):
     """Their stages stand below the stage of the server that waits."""
     # Longer than a busy machine takes to send a batch.
@@ -521,6 +533,7 @@ def test_remedy_of_reading_from_memory_is_not_to_load_it():
         DataStream(IterableDataset([1])))
 
 
+@pytest.mark.usefixtures('several_cores')
 def test_remedy_that_is_in_use_is_not_named():
     """Images may be decoded to a smaller size already."""
     decoding = type('ImagesFromBytes', (), {})
@@ -553,6 +566,7 @@ def test_remedies_on_one_core_need_no_other():
     assert 'another core' in found
 
 
+@pytest.mark.usefixtures('several_cores')
 @pytest.mark.parametrize('name, text', [
     ('Cast', 'right on the DataStream'),
     ('ImagesFromBytes', 'config.num_threads'), ('Own', 'MultiProcessing')])
