@@ -188,8 +188,8 @@ class Kinds:
             for theirs in other._dtypes if ours.kind == theirs.kind])
 
     def differs(self, other: Kinds) -> bool:
-        """Return whether one of two objects has another type than text, and
-        both together are text."""
+        """Return whether the cells of this object and another together are
+        text, though at least one of the two is not text."""
         both = self.copy()
         both.join(other)
         return both.is_text and not (
@@ -320,8 +320,10 @@ def is_header(record: Sequence[str],
 
     There are three signs of a header. All its cells are text; the first cell
     may be empty, as programs write it above the numbers of rows. Or a cell is
-    text and the cells below it are not. Or the cells count the columns from 0,
-    and the first cell is empty or a column below is not of integers.
+    text, but not a marker of missing values, and the cells below it are not
+    text. Or the cells after an empty first cell, or all cells, count the
+    columns from 0; if the first cell is not empty, a column below must have
+    other values than integers.
 
     `groups`: the records below it, in groups.
     """

@@ -82,13 +82,13 @@ class CSVDataset(RecordsDataset):
     header : bool, optional
         Whether the first record of each file holds the names of the columns.
         Defaults to None: it does if all its cells are text, or if a cell is
-        text above numbers. If other cells are numbers, as in a first example
-        that lacks a value, there is a warning. An empty name, such as pandas
-        writes above its index, becomes ``index`` in the first column, and
-        ``column_3`` in column 3.
+        text above numbers. There is a warning if other cells of such a header
+        are numbers, as in a first example that lacks a value. An empty name,
+        such as pandas writes above its index, becomes ``index`` in the first
+        column, and ``column_3`` in column 3.
     missing : tuple of str, optional
-        Texts such as ``'NA'`` that stand for a missing value: a cell with
-        such a text, and perhaps blanks around it, is read as an empty cell.
+        Texts such as ``'NA'`` that stand for a missing value: a cell that is
+        such a text, perhaps with blanks around it, is read as an empty cell.
         Defaults to none. There is a warning if a column is text only because
         of well-known texts of this kind.
     which_sets, splits
@@ -455,8 +455,8 @@ def _rows(encoding: str, delimiter: str, quote: str | None,
           contents: Sequence[bytes]) -> list[list[str]]:
     """Return the cells of some records.
 
-    Raises: ValueError if a record is bad. The text is about the record only
-        if there is one record.
+    Raises: ValueError if a record is bad. The text of the error describes the
+        bad record only if one record is passed.
     """
     try:
         if len(contents) == 1 or max(map(len, contents), default=0) > LONG:

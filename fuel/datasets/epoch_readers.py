@@ -261,7 +261,8 @@ class VersionedData(RequestedData):
     file is opened again, it may have been replaced.
 
     `find_files`: returns an object whose attribute `files` has the files that
-        the data set reads now; the same object as long as the files stay.
+        the data set reads now; it returns the same object as long as the data
+        set reads these files.
     `version`: version of the files that were read last.
     """
 

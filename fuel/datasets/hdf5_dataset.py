@@ -106,7 +106,7 @@ class HDF5Dataset(RowsDataset):
 
     Notes
     -----
-    What comes back is the caller's own, in native byte order. ``repr`` is
+    Returned arrays belong to the caller, in native byte order. ``repr`` is
     the call that makes the data set. A pickle holds paths, not data, and no
     credentials. Several threads, and forked children, may read at once.
     Columns that are not among `sources` are opened when they are asked for.
@@ -254,8 +254,8 @@ class HDF5Dataset(RowsDataset):
 
     @property
     def storage_options(self) -> StorageOptions | None:
-        """Options of remote files, without credentials; None of local ones.
-        They are assigned to a data set that was unpickled."""
+        """Options of remote files, without credentials; None for local
+        files. Assign options with credentials to an unpickled data set."""
         return self._accesses[0].storage_options
 
     @storage_options.setter

@@ -50,7 +50,7 @@ class IndexableDataset(Dataset):
     ------
     ValueError
         If an object cannot be indexed, if the lengths differ, or if `start`
-        and `stop` exceed the length.
+        and `stop` do not lie within the length.
 
     Notes
     -----

@@ -154,8 +154,8 @@ class JSONLDataset(RecordsDataset):
 
     def _find_types(self, sources: Iterable[str],
                     sample: FirstRecords) -> None:
-        """Find the types of sources: those that the user passed, or else by
-        the first records."""
+        """Find the types of sources by the first records; a type that the
+        user passed is kept."""
         looked_at: dict[str, ValueKinds] = {}
         for source in sources:
             given = self._given_type(source)

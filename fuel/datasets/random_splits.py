@@ -40,7 +40,7 @@ def random_split(examples: int | Dataset,
         be None: its split gets the rest. Otherwise the shares must add up to
         1. If all are integers and one is above 1, they are numbers of
         examples: they must add up to all examples that are split, unless one
-        is None. The integer 1 without another is a share: all examples.
+        is None. The integer 1 as the only number is a share: all examples.
     seed : int, optional
         Equal seeds give equal splits. Defaults to ``config.default_seed``.
     stratify : str or array, optional

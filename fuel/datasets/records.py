@@ -32,7 +32,8 @@ from fuel.storage.file_bytes import (
 from fuel.typing import EpochReader
 from fuel.utils.warn import warn_user
 
-#: For each source, the places of its values, and whether they make an axis.
+#: For each source, the places of its values in a record, and whether there may
+#: be several values, which make an axis.
 Fields: TypeAlias = Mapping[str, tuple[Sequence[Any], bool]]
 
 # Records at most so many bytes apart are read with one call.
@@ -142,7 +143,7 @@ def long_cells(length: int) -> Iterator[None]:
 
     The parser's limit guards against a quotation mark that is never closed,
     which is an error without the limit too. All threads share the limit: if
-    two threads change it at a time, the greater value may stay.
+    two threads change it at the same time, the greater value may stay.
     """
     limit = csv.field_size_limit()
     csv.field_size_limit(min(max(length, limit), LONGEST))

@@ -342,12 +342,13 @@ class Runs(RunDataset):
         The bounds of the runs: ``{'lengths': ...}``, the number of rows of
         each run; ``{'offsets': ...}``, the bounds, from 0 to the number of
         rows; ``{'ends': ...}``, for each row whether it is the last row of
-        its run (of several such arrays, any ends a run; rows after the last
-        end are a run too); or ``{'numbers': ...}``, for each row the number
-        or name of its run. The value is an array or its name, with one
-        element for each example or for each row of the files. ``'all'``: all
-        rows are one run. Defaults to ``dataset.runs`` if the data set has
-        that attribute, else to ``'all'``.
+        its run (with several such arrays, a run ends where any of them says
+        so; rows after the last end are a run too); or ``{'numbers': ...}``,
+        for each row the number or name of its run. The value is an array or
+        the name of an array. It describes runs of the examples, or runs of
+        all rows of the files. ``'all'``: all rows are one run. Defaults to
+        ``dataset.runs`` if the data set has that attribute, else to
+        ``'all'``.
     sources, axis_labels : optional
         As for :class:`Dataset`.
 

@@ -198,7 +198,8 @@ def _check_counted(splits: Mapping[str, Any], num_rows: int) -> None:
 
 
 def _may_be_range(rows: object) -> bool:
-    """Return whether rows are a list of two integers with others between."""
+    """Return whether rows are a list of two integers, and the second exceeds
+    the first by more than 1."""
     return isinstance(rows, list) and len(rows) == 2 and all(
         isinstance(row, int) and not isinstance(row, bool)
         for row in rows) and rows[0] + 1 < rows[1]

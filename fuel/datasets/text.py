@@ -233,8 +233,8 @@ class TextFile(Dataset, WithStorageOptions):
 
 
 def _compare(vocabulary: Vocabulary, level: str, preprocesses: bool) -> None:
-    """Warn if a vocabulary was counted with another `level`, or with and
-    without `preprocess`."""
+    """Warn if a vocabulary was counted with another `level` than the text is
+    read with, or if only one of the two had a `preprocess`."""
     if vocabulary.level != level:
         warnings.warn(
             f'the vocabulary was counted with level={vocabulary.level!r}, but '

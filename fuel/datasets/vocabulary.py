@@ -37,7 +37,8 @@ class Vocabulary(NamedTuple):
     dictionary : dict
         Maps tokens to integers from 0 on, the most frequent first.
     counts : dict
-        Maps those of the same tokens that occur to their frequencies.
+        Maps each of these tokens that occurs in the files to the number of its
+        occurrences.
     num_tokens : int
         Number of tokens in the files.
     num_unknown : int

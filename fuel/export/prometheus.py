@@ -90,9 +90,9 @@ def serve_metrics(streams: StreamLike | Mapping[str, StreamLike],
                   rank: int | None = None) -> MetricsServer:
     """Start a server of the measurements of streams, for Prometheus.
 
-    A thread answers ``GET /metrics`` in the text format of Prometheus.  It
-    does not wait for the epochs, or delay them.  The answer has names and
-    measurements of stages, but no data.
+    A thread answers ``GET /metrics`` in the text format of Prometheus.  To
+    read the counters, the thread does not wait for the epochs.  The answer has
+    names and measurements of stages, but no data.
 
     Parameters
     ----------

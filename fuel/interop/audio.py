@@ -40,8 +40,8 @@ _DTYPES = ('float32', 'float64', 'int16', 'int32')
 # A line in which libsndfile reports less data than a header claims. The length
 # of the whole file says nothing about the samples.
 _CUT = re.compile(r'\s*(?!RIFF|FORM)\S.*: (\d+) \(should be (\d+)\)')
-# Least length that means: the length was not known when the header was
-# written.
+# This length, or a larger one, means that the length was not known when the
+# header was written.
 _UNKNOWN = 0x7FFF0000
 # Number of frames in libsndfile if a header states none.
 _NO_COUNT = (1 << 63) - 1
@@ -86,8 +86,8 @@ class AudioFromBytes(DecodingStage):
     Raises
     ------
     ValueError
-        If an argument has another value, or `resample` is given without
-        `sample_rate` or with an integer `dtype`.
+        If an argument has a value that is not listed above, or `resample` is
+        given without `sample_rate` or with an integer `dtype`.
     fuel.exceptions.UndecodableAudioError
         When a batch is read, if a file cannot be decoded: it is not an audio
         file, is cut off, has no samples, has another rate than

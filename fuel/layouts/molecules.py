@@ -24,7 +24,7 @@ MACE_ATOMS = ('atomic_numbers', 'positions')
 MACE_OF_ATOMS = (*MACE_ATOMS, 'charges', 'forces')
 # Arrays of a whole configuration, even if they are as long as three atoms.
 MACE_OF_ALL = ('cell', 'dipole', 'pbc', 'polarizability', 'stress', 'virials')
-# Groups of values: of the configuration itself, and in groups below it.
+# Groups with values of a configuration: its own group, and groups below it.
 MACE_GROUPS = ('', 'properties/', 'property_weights/')
 MACE_LEFT_OUT = (
     'left out, since some configurations have no value or text there')

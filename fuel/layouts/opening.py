@@ -284,7 +284,7 @@ def open_own(path: str, build: Any, split: Split, kwargs: dict[str, Any],
              *arguments: Any) -> Dataset:
     """Return a data set of splits of a file in Fuel's own format.
 
-    `build`: makes the data set of the arguments and `which_sets`.
+    `build`: takes the arguments and `which_sets`; returns the data set.
     """
     if split is None or split == ALL:
         with open_with_h5py(path, storage_options=kwargs.get(
@@ -306,7 +306,7 @@ def open_own(path: str, build: Any, split: Split, kwargs: dict[str, Any],
 def _open_split(build: Any, split: Split, kwargs: dict[str, Any]) -> Dataset:
     """Return a data set with the rows of splits, or by default all rows.
 
-    `build`: makes the data set of `kwargs` and `which_sets`.
+    `build`: takes `kwargs` and `which_sets`; returns the data set.
     """
     if split is None or split == ALL:
         dataset: Dataset = build(**kwargs)

@@ -34,9 +34,9 @@ def recognise_netcdf(seen: Seen) -> Sequence[Call] | None:
     """Recognise files that have the attributes of netCDF, in the root or in
     scales.
 
-    Examples are counted by the unlimited dimension; without one by time, if it
-    is the first dimension of most variables. Otherwise there is a call for
-    each dimension.
+    Examples are counted by the unlimited dimension; without one by time,
+    unless another dimension is the first of more variables. Otherwise there is
+    a call for each dimension.
     """
     file = seen.files[0]
     arrays = file.arrays()
@@ -141,7 +141,8 @@ def recognise_the_well(seen: Seen) -> Call | None:
                if path != 'dimensions/time'
                and isinstance(column, (Flat, PerRun))]
     for one in seen.files:
-        # If arrays have unequal lengths, the error names them.
+        # If arrays have unequal lengths, opening the files raises an error
+        # that names them.
         if len({one.length(path) for path in varying}) == 1:
             one.check_length('n_trajectories', '/', varying[0])
     return Call(columns, notes=(WELL_LEFT_OUT,))

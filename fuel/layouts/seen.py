@@ -110,7 +110,7 @@ class SeenFile:
         return isinstance(self.node(path), h5py.Group)
 
     def array(self, path: str) -> Array | None:
-        """Return the array of a path; None if the path is missing or has no
+        """Return the array of a path; None if the path is not of an array with
         rows."""
         node = self.node(path)
         if not isinstance(node, h5py.Dataset) or not node.shape:
@@ -118,12 +118,14 @@ class SeenFile:
         return Array(path, node.shape, node.dtype)
 
     def length(self, path: str) -> int | None:
-        """Return the number of rows of an array; None if it is missing."""
+        """Return the number of rows of an array; None if the path is not of an
+        array with rows."""
         found = self.array(path)
         return None if found is None else found.shape[0]
 
     def row_shape(self, path: str) -> tuple[int, ...] | None:
-        """Return the shape of a row of an array; None if it is missing."""
+        """Return the shape of a row of an array; None if the path is not of an
+        array with rows."""
         found = self.array(path)
         return None if found is None else found.shape[1:]
 

@@ -98,8 +98,8 @@ class CSR(PathColumn):
 class SparseRowReader(RangesReader):
     """Reads sparse rows, into SciPy's sparse arrays or dense arrays.
 
-    The columns of each row are checked once, when it is first read: other
-    versions of the file are refused later.
+    The columns of each row are checked only when it is first read, since
+    another version of the file would be refused.
     """
 
     def __init__(self, *args: Any, dense: bool) -> None:

@@ -213,8 +213,8 @@ def _counting_column(columns: Mapping[str, FileColumn],
                      used: Sequence[str]) -> str:
     """Return the source whose column determines the rows of parts.
 
-    If all sources in use have one value for each part or run, it is a source
-    that is not used.
+    A source that divides parts is preferred, then a source in use. So it may
+    be a source that is not used.
     """
     counting = [source for source in (*used, *columns)
                 if columns[source].counts_rows]

@@ -26,7 +26,8 @@ from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import naming_file
 from fuel.utils.progress import progress
 
-# Most parts whose arrays stay open: each array takes kilobytes.
+# Most parts of a data set whose arrays stay open: each array takes kilobytes.
+# With more parts, no array stays open.
 MOST_OPEN = 1000
 
 
@@ -264,8 +265,8 @@ class FileParts:
             found = self.array(number, path).id
             group = None
         elif found.get_offset() is None:
-            # An array that is one piece of this file needs no check, and an
-            # object of h5py takes as long to make as the array to open.
+            # An array in one piece of this file needs no check. To make an
+            # object of h5py takes as long as to open the array.
             self.files.check_array(file, h5py.Dataset(found))
         try:
             builder.add(found, group)

@@ -127,7 +127,7 @@ class RangesReader(DerivedReader):
     """Examples that are made from ranges of rows of other readers: arrays of
     different lengths, unless a subclass makes other examples.
 
-    `readers`: the other readers; the same ranges are read of each.
+    `readers`: the other readers; the same ranges are read from each.
     `starts`, `stops`: shape (examples,); the range of rows of each example.
     `bounds`: see :attr:`Reader.part_bounds`.
     `describe`: takes the number of a part; returns its name for errors.

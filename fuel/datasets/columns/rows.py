@@ -98,7 +98,8 @@ class Rows(PathColumn):
             numpy.intp)
 
     def indexed(self) -> Sequence[str]:
-        """Return the path of the array, unless each part has a reader."""
+        """Return the path of the array; none if each part has a reader of
+        its own."""
         return [] if self.axis or self.ragged else [self.path]
 
     def open(self, parts: FileParts, name: str) -> Reader:
@@ -402,7 +403,7 @@ class Flat(PathColumn):
         return bounds
 
     def divisions(self, parts: FileParts) -> IndexArray:
-        """Return the number of divisions of each part: of indices of all
-        counting axes but the last."""
+        """Return the number of divisions of each part: the number of indices
+        of all counting axes except the last."""
         return numpy.array([math.prod(array.shape[:self.axes - 1])
                             for array in parts.arrays(self.path)], numpy.intp)

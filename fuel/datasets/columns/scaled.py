@@ -33,8 +33,9 @@ class Scaled(PathColumn):
     Notes
     -----
     The type is NumPy's common type of the stored numbers and both attributes:
-    float64 for attributes of float64, float32 for float32 and int16.
-    A missing value is NaN. Each file has its own attributes.
+    float64 if the attributes are float64, float32 if the attributes are
+    float32 and the stored numbers int16. A missing value is NaN. Each file has
+    its own attributes.
     """
 
     def open(self, parts: FileParts, name: str) -> Reader:

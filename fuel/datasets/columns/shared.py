@@ -107,7 +107,7 @@ class RunColumn(PathColumn):
         return self._shared(reader, parts)
 
     def _check(self, parts: FileParts, counts: NDArray[numpy.intp]) -> None:
-        """Raise ValueError if a part has not the rows that its runs need.
+        """Raise ValueError if a part lacks rows that its runs need.
 
         More rows than needed are an error too, unless the subclass allows
         them.

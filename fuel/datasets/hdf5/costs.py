@@ -128,7 +128,7 @@ class _Ranges:
     @functools.cached_property
     def _file(self) -> FileBytes:
         """The joined files, in which the reader counts its addresses."""
-        # A reader that knows byte ranges reads files of bytes.
+        # The files of a reader that knows byte ranges are `FileBytes`.
         return join_files(cast('Sequence[FileBytes]',
                                self._source.reader.files))
 

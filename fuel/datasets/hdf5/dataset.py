@@ -86,9 +86,9 @@ class H5PYDataset(SourceDataset):
     splits : dict, optional
         The splits of a file without the attribute ``split``: maps their names
         to ``(start, stop)``, or to a list or array of rows in any order. The
-        sources are then all arrays of the root group, which must have one
-        length; if they do not, those that are as long as `sources`. Defaults
-        to None: the file defines its splits.
+        sources are then all arrays of the root group, if they have one
+        length. Otherwise `sources` must be given, and all arrays of their
+        length are sources. Defaults to None: the file defines its splits.
     flat_targets : bool, optional
         Whether sources of targets of the shape (n, 1) are read in the shape
         (n,). A source holds targets if it is named 'targets', or if its
@@ -315,7 +315,7 @@ class H5PYDataset(SourceDataset):
     @property
     def storage_options(self) -> StorageOptions | None:
         """Options of a remote file, without credentials; None for a local
-        file. Assign them to a data set that was unpickled."""
+        file. Assign options with credentials to an unpickled data set."""
         return self._access.storage_options
 
     @storage_options.setter

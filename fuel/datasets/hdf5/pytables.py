@@ -79,7 +79,7 @@ class PytablesDataset(Dataset):
     Notes
     -----
     Requests are slices and lists (or arrays) of integers. Returned arrays
-    belong to the caller. PyTables must not be used by several threads.
+    belong to the caller. PyTables is not thread-safe.
     """
 
     #: The group of nodes; the root in old pickles, which do not name it.

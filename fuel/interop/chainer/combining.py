@@ -19,7 +19,7 @@ from fuel.utils.overrides import covers
 
 
 class SideBySide(DatasetMixin):
-    """Base of data sets whose examples have a part from each of several.
+    """Base of data sets that combine the examples of several data sets.
 
     Subclasses choose whether an example is a tuple or a dict.
 
@@ -79,7 +79,7 @@ class SideBySide(DatasetMixin):
 
 
 class TupleDataset(SideBySide):
-    """Several data sets in parallel: an example is a tuple of theirs.
+    """Several data sets in parallel: an example is a tuple of examples.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class TupleDataset(SideBySide):
 
 
 class DictDataset(SideBySide):
-    """Several named data sets in parallel: an example is a dict of theirs.
+    """Several named data sets in parallel: an example is a dict of examples.
 
     Parameters
     ----------

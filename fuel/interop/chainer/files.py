@@ -130,7 +130,7 @@ def cache_or_load_file(path: str | os.PathLike[str],
         Takes a temporary path where no file exists, writes the file there and
         returns its content.
     loader : callable
-        Takes `path` and returns the content of the file.
+        Takes `path`, as it was passed, and returns the content of the file.
 
     Returns
     -------

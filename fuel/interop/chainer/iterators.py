@@ -301,8 +301,8 @@ class MultiprocessIterator(PrefetchingIterator):
         Number of processes. Defaults to ``config.num_threads``, which is the
         number of cores.
     n_prefetch : int, optional
-        Number of prefetched batches that may wait, besides the batch that
-        each process makes. Defaults to 1.
+        Number of prefetched batches that may wait, in addition to the batch
+        that each process makes. Defaults to 1.
     shared_mem : int, optional
         Bytes of shared memory for each example. Batches of larger examples
         take longer. Defaults to None: the memory that

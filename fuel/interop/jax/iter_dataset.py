@@ -19,7 +19,7 @@ def as_iter_dataset(stream: StreamLike, num_epochs: int | None = 1,
     Parameters
     ----------
     stream : AbstractDataStream
-        Of batches or of examples.
+        A stream of batches or of examples.
     num_epochs : int, optional
         Number of epochs that an iterator reads, each in its own order.
         Defaults to 1; None: endless.

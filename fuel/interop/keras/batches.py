@@ -251,7 +251,8 @@ class BatchesDataset(keras.utils.PyDataset):
         return batch
 
     def _check_rank(self) -> None:
-        """Raise ValueError if each of several processes reads all data."""
+        """Raise ValueError if several processes train and the stream is not
+        sharded."""
         found = find_rank()
         if found.num_ranks > 1 and sharding_of(self.stream) is None:
             raise ValueError(

@@ -27,7 +27,7 @@ Column: TypeAlias = NDArray[Any] | list[int] | int
 class StreamReader:
     """A reader over a stream: each call returns the entries of the next pass.
 
-    `stream`: a stream whose only source are the entries.
+    `stream`: a stream with one source, which has the entries.
     """
 
     def __init__(self, stream: StreamLike) -> None:

@@ -58,7 +58,8 @@ def map_batches(dataset: Any, pipeline: Pipeline,
     Raises
     ------
     ValueError
-        If the pipeline does not make exactly one batch of each batch.
+        If the pipeline does not make exactly one batch from each single
+        batch.
 
     Notes
     -----

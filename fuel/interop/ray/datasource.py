@@ -31,8 +31,8 @@ def to_ray(dataset: Dataset, rows_per_task: int | None = None) -> Any:
     rows_per_task : int, optional
         Least number of examples in a read task.  Defaults to the number that
         has 16 MiB.  If rows are stored in chunks of HDF5 or Zarr, or in row
-        groups of Parquet, a task ends at the end of a chunk, so that no chunk
-        is decoded twice.
+        groups of Parquet, a task ends at the end of a chunk or row group, so
+        that none is decoded twice.
 
     Returns
     -------

@@ -48,7 +48,8 @@ class ActorTeam(Team):
             actor.max_bytes = max_bytes // len(self.actors)
 
     def resized(self, count: int) -> ActorTeam:
-        """Return a team of `count` workers, keeping present workers."""
+        """Return a team of `count` workers, which keeps as many of the present
+        workers as possible."""
         for actor in self.actors[count:]:
             actor.retire()
         kept = self.actors[:count]
@@ -231,7 +232,8 @@ class RayWorkers(WorkerStage):
 
 
 def _checked(resources: Mapping[str, float]) -> dict[str, float]:
-    """Return resources; raise ValueError if an amount is not a number."""
+    """Return resources; raise ValueError if an amount is not a finite number
+    from 0 on."""
     for name, amount in resources.items():
         if (not isinstance(amount, (int, float)) or isinstance(amount, bool)
                 or not 0 <= amount < math.inf):

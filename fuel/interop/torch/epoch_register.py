@@ -96,7 +96,8 @@ class EpochRegister:
         return record['pending'] is not None and record['number'] is None
 
     def next_start(self) -> State | None:
-        """Return the state that was set as the start of the next epoch."""
+        """Return the state that was set as the start of the next epoch; None
+        if no state was set."""
         start: State | None = self.read()['pending']
         return start
 

@@ -119,7 +119,11 @@ class LightningProgress:
         return None
 
     def resumes_without_state(self, is_named: bool) -> bool:
-        """Return whether Lightning resumes, and no state was loaded.
+        """Return whether Lightning resumes without a state of the loader.
+
+        The caller has loaded no state. The result is True if Lightning resumes
+        in the middle of an epoch, or between two epochs and the number of the
+        epoch was not set.
 
         `is_named`: whether the number of the epoch was set.
         """

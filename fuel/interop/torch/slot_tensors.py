@@ -58,7 +58,8 @@ class LentSlot:
         return memory
 
     def is_whole(self, tensor: torch.Tensor) -> bool:
-        """Return whether a tensor fills the whole slot, in C order."""
+        """Return whether a tensor fills all bytes that were lent, in C
+        order."""
         return bool(
             tensor.data_ptr() == address_of(self.slot.bytes)
             and tensor.numel() * tensor.element_size() == self.nbytes

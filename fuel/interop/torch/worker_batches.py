@@ -36,7 +36,8 @@ class SlotOutputs(Outputs):
         self._given: dict[int, LentSlot] = {}
 
     def give(self, nbytes: int) -> NDArray[numpy.uint8] | None:
-        """Return the memory of a slot; None if the size is not expected."""
+        """Return the memory of a slot; None if the size is not expected or no
+        slot is free."""
         if nbytes not in self._sizes:
             return None
         self._sizes.remove(nbytes)
@@ -48,10 +49,11 @@ class SlotOutputs(Outputs):
         return memory
 
     def take(self, parts: list[Any], place: int) -> None:
-        """Replace an array that fills a slot by a tensor over the slot.
+        """Replace an array that fills a lent memory by a tensor over it.
 
-        If a stage still uses the slot, the array is copied instead. An array
-        that fills only a part of the slot is left unchanged.
+        The memory is that of a slot. If a stage still uses the slot, the array
+        is copied instead. An array that fills only a part of the memory is
+        left unchanged.
         """
         array = parts[place]
         lent = self._given.get(address_of(array))
