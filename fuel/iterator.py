@@ -41,10 +41,10 @@ class DataIterator(EpochIterator):
     -----
     The iterator owns the attributes of its epoch: the attributes of the stream
     that its class names in `epoch_attributes` (the child's iterator, the data
-    set's state, left-overs).  The constructor moves them out of the stream.
-    Each time the iterator reads data, it sets them on the stream, under the
-    stream's lock.  So several iterators of one stream do not disturb each
-    other.
+    set's state, left-overs).  The constructor takes their values from the
+    stream.  Each time the iterator reads data, it sets them on the stream
+    again, under the stream's lock.  So several iterators of one stream do not
+    disturb each other.
 
     Several threads may share an iterator over workers or a server: each item
     goes to one of them.  Only one thread at a time may use any other iterator.
@@ -151,8 +151,8 @@ class DataIterator(EpochIterator):
         return sealed_epoch(stage, self.epoch)
 
     def present_state(self) -> State:
-        """Return the state without the pipeline's identity, for use inside the
-        pipeline."""
+        """Return the state without the pipeline's fingerprint, for use inside
+        the pipeline."""
         return stage_of(self.data_stream).state_of(self.epoch)
 
     def __reduce__(self) -> Any:
@@ -237,8 +237,8 @@ def _as_tree(named: dict[str, Any]) -> dict[str, Any]:
 
 
 def _repeats(data_stream: StreamLike, sources: tuple[str, ...]) -> bool:
-    """Return whether each repeated name is that of one source of a data set,
-    whose items no stage changes."""
+    """Return whether each repeated name belongs to one source of a data set,
+    and no stage changes the items of the data set."""
     stage = stage_of(data_stream)
     while stage.passes_items_on and len(stage.inputs) == 1:
         stage = stage_of(stage.inputs[0])

@@ -101,7 +101,8 @@ def nearest(name: object, known: Iterable[str],
         return bool(difflib.get_close_matches(one, [other], 1, cutoff))
 
     def are_paths_alike(other: str) -> bool:
-        """Compare paths of as many parts by each part, others by the last."""
+        """Return whether each part of two paths is alike; only the last parts
+        are compared if one path has more parts."""
         mine, theirs = name.split('/'), other.split('/')
         if len(mine) != len(theirs):
             mine, theirs = mine[-1:], theirs[-1:]

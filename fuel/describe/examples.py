@@ -132,7 +132,10 @@ def _decoded(content: bytes) -> Image.Image | None:
 
 
 def pixels(array: Array) -> NDArray[numpy.uint8]:
-    """Return numbers scaled to 0 to 255; uint8 above 1 stay as they are."""
+    """Return numbers scaled to 0 to 255.
+
+    A uint8 array with numbers above 1 is returned unchanged.
+    """
     if array.dtype == numpy.uint8 and array.max(initial=0) > 1:
         return array
     finite = array[numpy.isfinite(array)].astype('float64')

@@ -165,7 +165,7 @@ def names_url(dataset: object) -> bool:
 
 
 def is_quick(dataset: object, may_open: bool) -> bool:
-    """Return whether a few examples can be read at once.
+    """Return whether a few examples can be read in a moment.
 
     Reading them must not call a user's function either.
 

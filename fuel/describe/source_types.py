@@ -80,7 +80,8 @@ def type_of_rows(rows: object) -> SourceType | None:
 def types_of(stream: Any) -> SourceTypes:
     """Return the known types of the sources of a stream.
 
-    If the stream is a rank's part, the lengths of batches are the part's.
+    If ranks split each batch, the lengths of batches are those of the rank's
+    parts.
     """
     types: SourceTypes = getattr(stream, 'known_types', dict)()
     stage = stage_of(stream)

@@ -16,8 +16,9 @@ from fuel.typing import State
 
 # Attributes of an epoch that are fields of its compiled base class.
 _COMPILED = 'position', 'step', 'attributes', 'skipped'
-#: A stage of whose state only counts change within an epoch, its epoch, and
-#: the iterator that it reads.  The class of stages builds on this module.
+#: A stage whose state changes only in counts within an epoch, the epoch, and
+#: the iterator that the stage reads.  The class of stages builds on this
+#: module.
 Counter: TypeAlias = 'tuple[Any, Epoch, Any]'
 
 
@@ -32,8 +33,8 @@ class Epoch(EpochPosition):
     `finished`: whether :class:`StopIteration` was raised.
     `end`: the position at the end of the epoch, or the error of finding that
         position.
-    `start`: state of the iteration scheme when the epoch began, or the error
-        of saving that state.
+    `start`: state of the iteration scheme when the epoch began, or an error
+        that says why there is none.
     `options`: options that stages above request of the reader.
     `shard`: the share of a rank that the pipeline takes; None if it takes all
         items.
@@ -45,8 +46,8 @@ class Epoch(EpochPosition):
         the number of the batch.  One-to-one stages of a pipeline share this
         dict.
     `is_inner`: whether a one-to-one stage reads this epoch.
-    `counters`: the iterator that is read and the stages below, if only
-        counts of their states change; found when a state is saved.
+    `counters`: the iterator that is read and the stages below, if their
+        states change only in counts; found when a state is saved.
     `counted`: the epochs below, if skipping an item only adds to the counts
         of each; found when an item is skipped.
     """

@@ -45,7 +45,8 @@ class SourceExamples(NamedTuple):
     """The examples of the data set from which items were made.
 
     `indices`: the numbers of the examples in the data set.
-    `in_order`: whether every stage has kept the order of the examples.
+    `in_order`: whether it is certain that every stage has kept the order of
+        the examples.
     """
 
     indices: list[Any]
@@ -83,8 +84,8 @@ def source_examples(iterator: DataIterator | ReadAhead,
 
 def _examples_before(iterator: DataIterator, later: int,
                      count: int) -> SourceExamples | None:
-    """Return the examples of `count` items, without those of the `later`
-    items that follow them."""
+    """Return the examples of the `count` items before the last `later`
+    items."""
     if iterator.epoch.finished and stage_of(
             iterator.data_stream).dataset is None:
         # It was read to its end, and has released its iterators.

@@ -212,8 +212,11 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
 
 
 def _start_of(stage: Stage, state: object) -> SchemeStart:
-    """Return the `SchemeStart` of a scheme's state: that of the running epoch
-    if it is the same state, since this is encoded once."""
+    """Return the `SchemeStart` of a scheme's state.
+
+    If the epoch made last began with this state, the `SchemeStart` of that
+    epoch is returned, since it is encoded only once.
+    """
     start = None if stage.epoch is None else stage.epoch.start
     return start if isinstance(start, SchemeStart) and (
         start.source is state) else SchemeStart(state)

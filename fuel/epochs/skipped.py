@@ -217,8 +217,8 @@ class SkipLimit:
 def skip_limit(max_skipped: float | None, examples: object) -> int:
     """Return the number of examples that an epoch may leave out.
 
-    `max_skipped`: this number, or its part of the data set; None for the
-        default.
+    `max_skipped`: this number (int), or a fraction of the data set (float);
+        None for the default.
     `examples`: number of examples of the data set, if known.
     """
     if isinstance(max_skipped, int):

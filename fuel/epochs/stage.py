@@ -1,4 +1,4 @@
-"""Interface of a stage: all that the rest of Fuel asks of a stream.
+"""Interface of a stage: all members of a stream that the rest of Fuel uses.
 
 The subclass for Fuel's own streams is in :mod:`fuel.streams.stage`.
 """
@@ -107,7 +107,8 @@ class Stage(Runtime):
     def position(self, epoch: Epoch) -> Position | State | Exception:
         """Return the position of an epoch.
 
-        At the end of the epoch it still has the left-overs, if any.
+        After the epoch has ended, it is the position at the end, with the
+        left-overs if there are any.
         """
         raise self._has_no_position()
 
@@ -130,8 +131,8 @@ class Stage(Runtime):
         self.stream.load_state_dict(state)
 
     def set_generators(self, state: State) -> None:
-        """Restore the states of generators, except those that are needed to
-        make left-overs again."""
+        """Restore the states of generators, except of generators that have
+        drawn since, to make left-overs again."""
 
     # --- declarations of its class and attributes ----------------------------
     @property
@@ -291,11 +292,11 @@ class Stage(Runtime):
 
     @final
     def only_counts(self, epoch: Epoch) -> bool:
-        """Return whether only counts of the stage's state change within an
+        """Return whether the stage's state changes only in counts within an
         epoch.
 
-        This is so if the stage draws nothing and keeps neither left-overs nor
-        a position in the data set.
+        This is so if the stage draws nothing, and its epoch has no left-overs,
+        no position in the data set and no attributes of its own.
         """
         kept = epoch.attributes
         return (not kept.keys() - {'child_epoch_iterator', 'data_state'}

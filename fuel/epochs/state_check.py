@@ -129,7 +129,8 @@ def _refuse(stage: Stage, field: str, value: object,
 
 
 def _check_frame(stage: Stage, state: State) -> None:
-    """Raise StateMismatchError if a state lacks fields of this format."""
+    """Raise StateMismatchError if a state has another format, or lacks or adds
+    fields."""
     if type(state['format']) is not int or state['format'] != FORMAT:
         raise StateMismatchError(
             f'the state has format {state["format"]!r:.200}, but this '
@@ -336,7 +337,7 @@ def _check_scheme(stage: Stage, state: State) -> None:
 
 
 def _is_taken_up(scheme: Any, saved: State) -> bool:
-    """Return whether a scheme restores a state without changing it."""
+    """Return whether a scheme restores a state exactly as it was saved."""
     if keeps_generator_before(scheme) and is_original(
             scheme, 'load_state_dict'):
         # It has no other state.

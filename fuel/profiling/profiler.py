@@ -250,7 +250,7 @@ class _Reading:
 
     def ready_item(self, usual: float) -> _Ready:
         """Read items, and return one with at least the usual number of
-        examples.
+        examples; the largest of `_MOST_TRIED` items if none has so many.
 
         `usual`: average number of examples of an item. The last item of an
             epoch may have fewer.

@@ -81,8 +81,8 @@ class BlockShuffledScheme(DrawnScheme):
     Raises
     ------
     ValueError
-        If the starts of blocks do not increase, or are not numbers of
-        examples.
+        If the starts of blocks are not integers, do not increase, or are not
+        from 1 to below the number of examples.
 
     Examples
     --------
@@ -265,7 +265,7 @@ class BalancedScheme(DrawnScheme):
         accepted too. Examples whose label is masked, or missing in a
         categorical of pandas or Arrow, are left out, with a warning.
         :meth:`dataset.read_labels <fuel.datasets.Dataset.read_labels>` masks
-        the missing ones among codes of categories.
+        the missing labels among codes of categories.
     batch_size : int
         See :class:`BatchScheme`.
     num_examples : int, optional

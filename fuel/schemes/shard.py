@@ -76,7 +76,7 @@ class Shard(NamedTuple):
 
     def check_split(self, owner: str, is_single: bool,
                     size: int | None) -> None:
-        """Raise ValueError for single examples, or for batches too small.
+        """Raise ValueError for single examples, or batches too small to split.
 
         `owner`: the subject and verb of the error.
         """
@@ -91,7 +91,8 @@ class Shard(NamedTuple):
                 "fewer ranks or by='batch'")
 
     def part(self, size: int) -> slice:
-        """Return the rank's rows of a batch of `size` examples."""
+        """Return the rank's rows of a full batch, which has `size`
+        examples."""
         return _part(self.rank, self.num_shards, size)
 
 
@@ -104,7 +105,8 @@ class FoundShard(Shard):
     """A share whose rank was detected, not given by the user."""
 
     def check_world(self) -> None:
-        """Raise ValueError if this process has another rank by now."""
+        """Raise ValueError if this process has another rank by now, or there
+        is another number of ranks."""
         found = find_rank()
         if found.is_known and found[:2] != self[:2]:
             raise ValueError(
@@ -222,7 +224,7 @@ def share_of(total: int, shard: Shard, last: int | None = None,
     """Return the number of items of a rank, None if it is not known.
 
     `last`: number of examples of the last batch, if known.
-    `size`: number of examples of every other batch.
+    `size`: number of examples of each batch before the last.
     """
     if not shard.splits:
         return num_of_rank(total, shard)

@@ -45,8 +45,9 @@ class Begin(NamedTuple):
     `run`, `number`: run and number of the epoch.
     `is_adopted`: whether the epoch resumes at the client's position.
     `start`: index of the first batch to make.
-    `state`: state of the pipeline before that batch or, if `after`, at the end
-        of the epoch before; None for a stream's first epoch.
+    `state`: state of the pipeline before that batch or, if `after`, in or at
+        the end of the epoch before. None: the pipeline begins a new epoch at
+        its present position.
     """
 
     first: Join
@@ -183,10 +184,11 @@ class Admission:
         """Return whether a client with this position resumes the present
         epoch.
 
-        The position may be in this epoch. It may also be the end of the epoch
-        before, or None, if this client has joined the present epoch and
-        delivered nothing. The end of the epoch before also counts if the
-        client that saved it has joined the present epoch.
+        The position may be in this epoch. If this client has joined the
+        present epoch, not left it and delivered nothing, the position may also
+        be None, the end of the epoch before, or the end of an epoch of another
+        run. The end of the epoch before also counts if the client that saved
+        it has joined the present epoch.
         """
         if self.epoch is None:
             return False

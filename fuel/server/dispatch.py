@@ -197,8 +197,8 @@ class ServedEpoch:
         return None if found is None else found[1]
 
     def lowest_missing(self) -> int:
-        """Return the index of the first batch that must be made again; that of
-        the first new batch if there is none."""
+        """Return the index of the first batch that must be made again, or of
+        the first new batch if none must be made again."""
         there = IndexSet((index, index + 1)
                          for index in [*self.free, *self.under_way,
                                        *self.making])
@@ -211,8 +211,8 @@ class ServedEpoch:
         return self.cursor if length is None else min(self.cursor, length)
 
     def receivers(self, index: int) -> list[Member] | None:
-        """Return the members for which to make a batch: none if nobody needs
-        it, and None if the pipeline must wait."""
+        """Return the members for which to make a batch: an empty list if no
+        member needs it, None if the pipeline must wait."""
         if index in self.free or index in self.under_way:
             return []
         ledger = self.ledger

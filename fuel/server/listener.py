@@ -147,8 +147,8 @@ class Listener:
             self.keys.protect(self._context, router)
 
     def _bind(self, host: str, port: int) -> socket.socket:
-        """Wait until the port is free, and return a TCP socket that listens at
-        it."""
+        """Return a TCP socket that listens at the port; wait up to `_BUSY`
+        seconds until the port is free."""
         deadline = time.monotonic() + _BUSY
         while True:
             try:

@@ -34,10 +34,11 @@ class DealtOrder(Protocol):
     def count(self, stop: int, wanted: int) -> float:
         """Return the number of items of the order.
 
-        If there are at least `stop` items, any larger number may be returned.
+        If there are at least `stop` items, any number from `stop` on may be
+        returned.
 
-        An order that is read in order is read up to the item `stop`, and keeps
-        the item `wanted`; -1 means that no item is kept.
+        An order that is read in order reads the items before number `stop`,
+        and keeps the item `wanted`; -1 means that no item is kept.
         """
 
     def sizes(self, item: int) -> tuple[int, int]:
@@ -104,8 +105,8 @@ class Dealer:
     def find(self, first: int) -> Dealt | None:
         """Return the rank's part of a step; None if it gets nothing.
 
-        If the step has several batches with rows for the rank, the part of the
-        first one is returned.
+        Unlike :meth:`take`, it does not check whether each other rank gets
+        rows of the step too.
         """
         before, self.next = self.next, first
         try:
@@ -170,7 +171,7 @@ class ReadInOrder:
         raise NotImplementedError
 
     def count(self, stop: int, wanted: int) -> float:
-        """Read up to the item `stop`; return the number of items.
+        """Read the items before number `stop`; return the number of items.
 
         The number is infinity if the end was not reached.
 

@@ -259,8 +259,9 @@ class Draws:
     def at(self, place: int) -> Any:
         """Return what is drawn at a place: requests or a key.
 
-        The first call draws at all places, since they may share a generator.
-        A place that is independent of the others is drawn alone.
+        A place that is independent of the others is drawn alone, at the first
+        call for it.  All other places may share a generator, so the first call
+        for one of them draws at all of them.
         """
         if not self._copies:
             self._drawn = {}
@@ -421,8 +422,8 @@ def shared_draws(stream: StreamLike) -> UnknownOrders:
 
 
 def _walk(stream: StreamLike) -> Iterator[Stage]:
-    """Yield the stages of a pipeline, a stage that is read twice two
-    times."""
+    """Yield the stages of a pipeline; a stage that is read twice is yielded
+    twice."""
     stage = stage_of(stream)
     yield stage
     for child in stage.inputs:

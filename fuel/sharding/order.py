@@ -47,7 +47,7 @@ class Joined(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """Parts of an item that have different sources of the same examples."""
+    """Parts of an item whose sources are combined."""
 
     parts: tuple[Made, ...]
 
@@ -157,8 +157,8 @@ class EpochOrder:
     `batch_size`: number of rows of each item but the last; None if items are
         single examples, or if the number is not known.
     `is_single`: whether items are single examples.
-    `dataset`: number of the data set, if all rows come from one; None
-        otherwise.
+    `dataset`: number of the data set, for the order of a stream of a data
+        set; None for other orders.
     `reads_all`: whether the inputs are read to their ends.
     `draws`: the draws of the pipeline; None if this order draws nothing.
     `place`: place of this order's own draw in `draws`; None if there is none.

@@ -96,9 +96,12 @@ class ItemPlan:
         raise NotImplementedError
 
     def end(self, item: int) -> None:
-        """Do nothing at the end of the rank's epoch; plans may override this.
+        """Move the inputs to their positions at the end of the whole epoch.
 
-        `item`: number of the first item that the rank does not get.
+        It is called when the rank gets no further item.  The base class does
+        nothing.
+
+        `item`: number of the item with which the next step would begin.
         """
 
     def resume_point(self, item: int) -> tuple[object, list[Any]]:
@@ -317,10 +320,10 @@ def rows_at(iterator: DataIterator, number: int) -> BatchPart | None:
 
 
 def numbers_read(iterator: DataIterator) -> tuple[int, int] | None:
-    """Return the numbers of two batches of those that ranks split: the batch
-    that was read last, and the first batch of the next step.
+    """Return the number of the batch that was read last, and the number of the
+    first batch of the next step.
 
-    None if the pipeline does not split batches.
+    They count the batches that ranks split. None if ranks split no batches.
     """
     split, owner = _owner_of(iterator, 'number')
     return None if owner is None else (

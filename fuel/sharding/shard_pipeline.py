@@ -239,8 +239,8 @@ counts: collections.Counter[str] = collections.Counter()
 def check_agreement(stream: StreamLike, shard: Shard) -> None:
     """Raise ValueError if a rank's share does not fit another rank's.
 
-    If `torch.distributed` is initialised, its store holds the arguments with
-    which the first rank shared this pipeline. No rank waits for another.
+    If `torch.distributed` is initialised, its store holds the arguments of the
+    rank that shared this pipeline first. No rank waits for another.
     """
     store = store_of_group()
     if store is None:

@@ -386,7 +386,7 @@ class ChainedOrder(EpochOrder):
         return len(self.inputs), 0
 
     def parts(self, item: int) -> Iterable[ItemPart]:
-        """Return the item of the input that is read at this item."""
+        """Return the input's item that becomes this item."""
         place, number = self.find(item)
         return ItemPart(place, (number,)),
 
@@ -424,7 +424,7 @@ class OrderPlan(ItemPlan):
 
     @staticmethod
     def order_below(child: DataIterator) -> EpochOrder:
-        """Return the order of an input, whose items need no description."""
+        """Return a plain order with as many items as an input."""
         return GivenOrder(0, items_of(child))
 
     @property

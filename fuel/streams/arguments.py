@@ -137,8 +137,8 @@ def check_visited(dataset: DatasetLike, scheme: object) -> None:
 def refuse_scheme_misfit(stream: Any) -> None:
     """Raise ValueError if a scheme is missing, or the data set takes none.
 
-    A stream is not checked if it is unknown whether its data set takes
-    requests; see `takes_requests`.
+    This is checked only if it is known whether the data set takes requests
+    (see `takes_requests`), and what the stream and the scheme request.
     """
     needed = takes_requests(stream.dataset)
     scheme = stream.iteration_scheme

@@ -71,8 +71,8 @@ class AbstractDataStream(NamedArguments):
         item of the stream that is read.  Then items can be skipped, and
         several workers can share an epoch.
     sharding : Shard or None
-        The rank's share of this stream's own items, if the ranks share
-        those.
+        The rank's share of this stream's own items; None if the ranks do
+        not share these items.
 
     Notes
     -----
@@ -749,7 +749,10 @@ class AbstractDataStream(NamedArguments):
 
     @property
     def runs_in(self) -> str | None:
-        """Workers, threads or server that make the items (str), or None."""
+        """Workers, threads or server that make the items (str).
+
+        None if the reader's process makes them.
+        """
         return None
 
     def known_types(self) -> SourceTypes:

@@ -96,7 +96,7 @@ class DataStream(AbstractDataStream):
         The share of the order that this rank takes: ``(rank, num_shards)``,
         or ``'auto'`` to detect the rank, as :meth:`AbstractDataStream.shard`
         does.  Defaults to None: the whole order.  That method shares the
-        order of a whole pipeline, this argument that of the data set.
+        order of a whole pipeline, this argument the order of the data set.
     iteration_scheme, axis_labels
         See :class:`AbstractDataStream`.  The axis labels default to those
         of the data set.

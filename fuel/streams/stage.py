@@ -307,7 +307,7 @@ class StreamStage(Stage):
         return positions
 
     def state_of(self, epoch: Epoch) -> State:
-        """Return the state of an epoch, without its identity."""
+        """Return the state of an epoch, without the fingerprint."""
         if epoch.finished:
             return self.state_between(FINISHED)
         return as_state(self.position(epoch))

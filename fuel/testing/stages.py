@@ -77,8 +77,8 @@ def check_stage(build: StageBuilder, *,
     Parameters
     ----------
     build : callable
-        Takes a stream and returns a new stage that reads it; the stage's
-        class will do.  Stages that it makes over equal streams are equal.
+        Takes a stream and returns a new stage that reads it, as the stage's
+        class does.  Stages that it makes over equal streams are equal.
     over : list of callable, optional
         Functions that make the streams that the stage is tried on.  Defaults
         to a stream of batches and a stream of examples, both of the sources

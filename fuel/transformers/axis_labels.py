@@ -68,7 +68,7 @@ class ExpectsAxisLabels:
         verified.add(source_name)
 
     def _warn(self, expected: tuple[str, ...], source: str) -> None:
-        """Warn of missing axis labels, once of each stage that drops them."""
+        """Warn of missing axis labels, once for each stage that drops them."""
         name = type(self).__name__
         dropping = _dropping_stage(stage_of(self).inputs, source)
         if dropping is None:

@@ -266,7 +266,7 @@ class Transformer(AbstractDataStream):
 
     @property
     def one_to_one(self) -> bool:
-        """Whether each item is made of one item of `data_stream` (bool).
+        """Whether an item is made of exactly one item of `data_stream` (bool).
 
         True unless the stage draws from an `rng` or has attributes of its
         own that belong to an epoch. A stage that overrides :meth:`get_data`

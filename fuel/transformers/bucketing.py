@@ -171,7 +171,10 @@ class BucketBatch(LeftoverStage, SeededTransformer):
         return
 
     def get_leftover(self) -> dict[str, Any]:
-        """Return the pool's number, and how many of its batches were used."""
+        """Return the pool's number, and how many of its batches were used.
+
+        If no pool is in use, they are the number of the next pool and None.
+        """
         pools: Any = self._kept
         return {**self.inherited_leftover(),
                 'number': self._num_pools - len(pools),

@@ -50,7 +50,10 @@ def batch_rows(batch: Iterable[Any],
 
 
 def examples_of(batch: Iterable[Any], sources: Sequence[str]) -> LazyPieces:
-    """Return the examples of a batch; each is copied when it is read."""
+    """Return the examples of a batch, which are made on demand.
+
+    Arrays are copied, so that an example does not keep the batch alive.
+    """
     parts, size = batch_rows(batch, sources)
     return LazyPieces(partial(_example_at, parts), size)
 

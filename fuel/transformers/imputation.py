@@ -59,7 +59,8 @@ class ImputeParameters(FittedParameters):
     num_missing: int
 
     def __post_init__(self) -> None:
-        """Raise ValueError if `fill` does not fit `shape`."""
+        """Raise ValueError unless `fill` has finite numbers or texts, as many
+        as fit `shape`."""
         if len(self.fill) != math.prod(self.shape) or not all(
                 isinstance(value, (str, bool, int))
                 or (isinstance(value, float) and math.isfinite(value))

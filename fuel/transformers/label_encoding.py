@@ -35,7 +35,8 @@ class LabelEncodingParameters(FittedParameters):
     class_names: tuple[str | int, ...]
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless there are names, all distinct."""
+        """Raise ValueError unless there are names, all distinct, and each a
+        text or an integer."""
         if not self.class_names or len(set(self.class_names)) < len(
                 self.class_names) or not all(
                 isinstance(name, (str, int)) for name in self.class_names):

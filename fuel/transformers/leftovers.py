@@ -16,7 +16,8 @@ _END = object()
 class Leftover:
     """An input that a stage has read, and how much of it was used.
 
-    `position`: position of the stream that is read, before it was read.
+    `position`: position of the stream that is read, before the input was
+        read.
     `parts`: the parts of the input, in the order in which they are used.
     `size`: number of parts, if known.
     `used`: number of parts that were used.

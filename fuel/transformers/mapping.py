@@ -140,7 +140,10 @@ class Mapping(AgnosticTransformer):
     _is_checked = False
 
     def source_examples(self, requests: Sequence[Any]) -> Any:
-        """Return the examples of the last items, unordered in a batch."""
+        """Return the examples of the last items.
+
+        For batches their order is not known: the function may sort rows.
+        """
         found = super().source_examples(requests)
         if found is None or self.produces_examples:
             return found

@@ -68,7 +68,11 @@ class Moments:
                 for total, count in zip(block.sums(), counts, strict=True)]
 
     def deviations(self) -> list[float]:
-        """Return the standard deviation of each column, NaN if empty."""
+        """Return the standard deviation of each column, NaN if it is empty.
+
+        It is the deviation of the population: sums are divided by the number
+        of values.
+        """
         return [_root(count * square - total * total, count, block.unit)
                 if count else math.nan for block, counts in self._parts()
                 for total, square, count in zip(

@@ -81,8 +81,9 @@ class MultiProcessing(WorkerStage):
     processes do not see it.
 
     The global generators, `numpy.random` and `random`, begin in the first
-    worker with the state that they have in this process when it starts.  In
-    each other worker they begin with states of its own, derived from these.
+    worker with the states that they have in this process when the worker
+    starts.  In each other worker they begin with other states, which are
+    derived from these.
     So values that a function of yours draws from them depend on the number
     of workers; the draws of a :class:`SeededTransformer` do not.
 

@@ -38,7 +38,7 @@ class SeededTransformer(Transformer):
     ----------
     data_stream, produces_examples, iteration_scheme, axis_labels
         See :class:`Transformer`. A class that has another base too, such as
-        :class:`SourcewiseTransformer`, takes its arguments as well.
+        :class:`SourcewiseTransformer`, takes the arguments of that base.
     seed : int, optional
         Default is ``config.default_seed``. Stages of different classes draw
         independently with equal seeds; give two stages of one class two
@@ -55,11 +55,12 @@ class SeededTransformer(Transformer):
     The draws for an item depend only on the seed, the epoch and the number of
     the item. So the stage resumes exactly, and several workers may share it.
 
-    Each call of :meth:`generator` returns a new generator: those of two calls
-    for one item give the same numbers. Take one generator and draw from it
-    several times, or pass another number wherever you draw, as in
-    ``generator(1)``. In a method that is called for each source, such as
-    those of :class:`SourcewiseTransformer`, pass the place of the source.
+    Each call of :meth:`generator` returns a new generator. The generators of
+    two calls for one item give the same numbers. Take one generator and draw
+    from it several times, or pass a different number at each place that
+    draws, as in ``generator(1)``. In a method that is called for each source,
+    such as those of :class:`SourcewiseTransformer`, pass the place of the
+    source.
 
     Examples
     --------
@@ -157,7 +158,7 @@ class SeededTransformer(Transformer):
 
     @property
     def one_to_one(self) -> bool:
-        """Whether each item is made of one item of `data_stream` (bool)."""
+        """Whether an item is made of exactly one item of the input (bool)."""
         return self.draws_by_seed and set(self.epoch_attributes) <= {
             *SeededTransformer.epoch_attributes}
 

@@ -189,7 +189,7 @@ class Chunk(SequenceStage):
         What to do with items at the end of a sequence that do not fill a
         chunk: deliver them as a shorter chunk (the default), leave them out,
         or let the last chunk begin earlier, so that it is full. A sequence
-        shorter than `length` cannot be full: it is delivered unchanged.
+        shorter than `length` cannot fill a chunk: it is delivered unchanged.
     iteration_scheme, axis_labels
         See :class:`~fuel.transformers.Transformer`. The axis labels default
         to those of `data_stream`; the target has those of its source.
@@ -210,8 +210,9 @@ class Chunk(SequenceStage):
     Notes
     -----
     Chunks are copies. With a target, the last item of a sequence comes only in
-    a target. An empty sequence makes no chunk; with a target, a sequence of
-    one item makes none either; with ``last='drop'``, a sequence shorter than a
+    a target. Each other item comes in a chunk, unless ``last='drop'`` leaves
+    it out. An empty sequence makes no chunk; with a target, a sequence of one
+    item makes none either; with ``last='drop'``, a sequence shorter than a
     chunk makes none. If no sequence of an epoch makes a chunk, a warning is
     given.
 

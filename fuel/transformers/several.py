@@ -26,9 +26,10 @@ from fuel.utils.checks import in_order
 
 def as_streams(reader: str,
                streams: Iterable[StreamLike]) -> tuple[StreamLike, ...]:
-    """Return streams as a tuple; raise an error unless there are streams.
+    """Return streams as a tuple.
 
-    A single stream that is not in a tuple or a list is an error too.
+    An error is raised if there are none, if a single stream is passed by
+    itself, or if an object is neither a stream nor a data set.
     """
     if is_stream(streams):
         raise TypeError(f'{reader} takes its streams as one argument: write '

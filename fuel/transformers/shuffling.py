@@ -232,10 +232,10 @@ class _Held:
             bool(self.heap) and self._is_known(self.heap[0][0], size))
 
     def is_last_known(self, size: int) -> bool:
-        """Return whether all examples were read that the last one needed.
+        """Return whether the input is where the last delivery left it.
 
-        The last one is the example that was delivered last. The input has
-        this position when it is delivered.
+        Then all examples were read that had to be read before the example
+        that was delivered last.
         """
         return (self.is_over or self.last is None
                 or self._is_known(self.last[0], size))

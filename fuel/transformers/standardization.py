@@ -45,7 +45,8 @@ class StandardizationParameters(FittedParameters):
     num_examples: int
 
     def __post_init__(self) -> None:
-        """Raise ValueError if means or deviations do not fit `shape`."""
+        """Raise ValueError unless means and deviations are finite, and fit
+        `shape`."""
         size = math.prod(self.shape)
         if not (len(self.mean) == len(self.deviation) == size) or not all(
                 map(math.isfinite, (*self.mean, *self.deviation))):

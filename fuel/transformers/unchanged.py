@@ -15,7 +15,10 @@ from fuel.typing import StreamLike
 
 
 def unchanged_sources(stream: StreamLike) -> dict[str, str]:
-    """Return the sources that all stages pass on unchanged from a data set.
+    """Return the sources whose numbers are those of a data set.
+
+    Stages may rename these sources, cast their numbers or make them dense, but
+    not compute other numbers.
 
     Returns: dict from the stream's names to the names in the data set.
     """
@@ -31,7 +34,8 @@ def unchanged_sources(stream: StreamLike) -> dict[str, str]:
 
 
 def _handed_on(stream: Any, sources: tuple[str, ...]) -> dict[str, str]:
-    """Return the sources that a stage passes on, and their names upstream.
+    """Return the sources whose numbers a stage keeps, with their names
+    upstream.
 
     `sources`: sources of the stream that the stage reads.
     """

@@ -136,7 +136,8 @@ def sets_generators(stage: Stage) -> bool:
 
 
 def refuse_global(stages: Iterable[Stage]) -> None:
-    """Raise ValueError for a stage whose own generator is a global one."""
+    """Raise ValueError for a stage whose generator, or whose scheme's
+    generator, is a global one."""
     # The functions of both modules are methods of these.
     ours = [getattr(function, '__self__', None) for function in (
         random.getstate, numpy.random.get_state)]

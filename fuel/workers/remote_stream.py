@@ -221,7 +221,7 @@ class RemoteStream(AbstractDataStream):
         Raises
         ------
         ValueError
-            If there is a request.
+            If there is a request; then no batch is read.
         """
         self._refuse(request)
         if 'session' not in vars(self):

@@ -464,9 +464,11 @@ class WorkerSession(RemoteSession[StreamLike]):
         return self.resume
 
     def position(self) -> State | Exception:
-        """Return the state after the delivered items.  At the end of the epoch
-        it is still a state in the epoch, for a stage that has prefetched
-        items."""
+        """Return the state after the delivered items.
+
+        At the end of the epoch it is still a state in the epoch: a stage
+        downstream whose epoch is not over yet holds such a state.
+        """
         if self.end is not None:
             return self.end
         if self.parts:

@@ -251,7 +251,8 @@ class MixUp(ExampleMixer):
 class CutMix(ExampleMixer, ExpectsAxisLabels):
     """Pastes a part of another image of the batch into each image.
 
-    Its target becomes a blend of both targets, by the areas of the images.
+    The target of an image becomes a blend of both targets, by the areas of
+    both images.
 
     Parameters
     ----------

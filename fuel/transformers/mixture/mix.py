@@ -45,10 +45,10 @@ class Mix(SeveralStreams, CarriesInputs):
     weights : optional
         Frequency of each stream, not negative; only the proportions matter.
         Weights are a list with a number for each stream, or a dict from
-        names to numbers. A list of weights gives the weights of one epoch
-        after another; all later epochs have the last ones. A function takes
-        the number of an epoch, from 0 on, and returns its weights. Defaults
-        to None: equal weights.
+        names to numbers. A list of such weights has the weights of each
+        epoch, one after another; all later epochs have the last ones. A
+        function takes the number of an epoch, from 0 on, and returns its
+        weights. Defaults to None: equal weights.
     stop : {'first', 'last', 'forever'}, optional
         What to do when the stream that is chosen has ended. The epoch ends
         (``'first'``, the default); the stream leaves the mixture, which ends
@@ -331,7 +331,8 @@ class Mix(SeveralStreams, CarriesInputs):
     def read_in_order(self) -> str:
         """Return why items must be read in order, '' if they need not.
 
-        The reason is the stream that must be read in order.
+        The reason names the stream that must be read in order, or is
+        `BY_METHOD`.
         """
         for name, stream in zip(self.names, self.data_streams, strict=True):
             if not can_seek(stream, forward=True):

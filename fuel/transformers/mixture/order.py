@@ -56,7 +56,7 @@ class Mixture:
         self.lengths: list[Any] = [None] * count
         self.ended_at: list[int | None] = [None] * count
         self.thresholds = as_thresholds(self.points.weights)
-        # After this position no stream has ended or restarted.
+        # From this position on no stream has ended or restarted.
         self.since = 0
         self._total: int | None = None
         self.first_epochs = FirstEpochs()
@@ -222,9 +222,10 @@ class Stretch(NamedTuple):
 
     `start`: number of the first item of the range.
     `taken`: number of items that each stream has given before the range.
-    `begun`: number of these items that came before its current epoch.
+    `begun`: number of these items that came before the stream's current
+        epoch.
     `inputs`: the orders of the streams' current epochs.
-    `weights`: weights of the streams, 0 of those that have ended.
+    `weights`: weights of the streams; 0 for a stream that has ended.
     `draws`: the draws of later epochs of the streams.
     """
 

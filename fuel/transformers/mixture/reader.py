@@ -112,7 +112,7 @@ class MixtureItems:
         """Restart a stream that has ended, or leave it out.
 
         `restarted`: the stream that was restarted last for this item, or -1.
-        Returns: the same for the next call.
+        Returns: the value of `restarted` for the next call.
         """
         if place == restarted:
             raise self._empty(place)
@@ -223,9 +223,9 @@ class MixtureItems:
 
 
 class MixStage(StreamStage):
-    """The stage of a mixture.
+    """The stage of a mixture, whose order several ranks may share.
 
-    Its streams may continue from their positions in the next epoch.
+    The mixed streams may continue from their positions in the next epoch.
     """
 
     __slots__ = ()

@@ -209,7 +209,7 @@ class PackedEpoch(Leftover):
         return [list(part) for part in zip(*examples, strict=True)]
 
     def _block_of(self, parts: list[list[Any]]) -> Block:
-        """Return a block of sequences; cut or split those too long."""
+        """Return a block of sequences; cut, split or refuse those too long."""
         first = self._counts.sequences
         found: list[Any] = []
         for place, (source, part) in enumerate(
