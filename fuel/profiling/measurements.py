@@ -432,7 +432,7 @@ def keep_sums(meter: StageMeter) -> None:
 
 def time_all(stream: Any, *, is_exact: bool) -> None:
     """Measure the time of each item of a pipeline or, unless `is_exact`, of
-    one of 64 fast items.
+    slow items and of one of 64 fast ones.
 
     Stages in other processes change from the next epoch on.
     """
