@@ -67,8 +67,8 @@ def read_zipped(path: str, archive: zipfile.ZipFile, name: str,
     if info.compress_type not in ZIP_FORMS or info.flag_bits & ENCRYPTED:
         raise BadInputFile(path, f'the member {name!r} is encrypted, or '
                            'packed in another way than deflate')
-    # Without a size, all that the packed bytes unpack to is in memory at
-    # once, whatever size the archive claims.
+    # The size is given: otherwise the whole unpacked content would be in
+    # memory at once, even if it is larger than the archive claims.
     try:
         with archive.open(info) as raw:
             content = raw.read(info.file_size)

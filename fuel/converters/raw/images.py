@@ -36,11 +36,13 @@ def open_image(file: Any, where: str) -> Iterator[Any]:
 def decode_image(content: bytes, where: str, mode: str | None = 'RGB',
                  change: Callable[[Any], Any] | None = None,
                  upright: bool = False) -> numpy.ndarray[Any, Any]:
-    """Decode an image that is called `where` in errors.
+    """Decode an image.
 
-    Return uint8 of shape ``(channel, height, width)`` in a colour mode, None
-    for the image's own; `change` makes another `PIL.Image.Image` of one.
-    With `upright`, it is first turned as its EXIF data say.
+    `where`: name of the image in errors.
+    `mode`: colour mode of the result; None for the mode of the image.
+    `change`: makes another `PIL.Image.Image` of the image; None to keep it.
+    `upright`: whether to turn the image first, by its EXIF data.
+    Returns: uint8 of shape ``(channel, height, width)``.
     """
     if not content:
         raise BadInputFile(where, 'the file is empty')

@@ -26,7 +26,9 @@ class BinaryFile(Protocol):
 
 class Inflated:
     """The content of a file in the form `GZIP` or `ZLIB`, read forwards.
-    Gzip files may follow one another."""
+
+    A file may have several gzip files, one after the other.
+    """
 
     def __init__(self, raw: IO[bytes], form: int = GZIP) -> None:
         self._raw = raw

@@ -1,9 +1,9 @@
 """Untrusted pickles: arrays, lists and text, and nothing that runs.
 
-A pickle names functions and calls them. Here each name that a pickled array
-of numbers needs leads to a stand-in of ours, which looks at its arguments,
-and any other name is an error. Not even NumPy's own functions are called:
-with the right arguments they can be made to read beyond an array.
+A pickle names functions and calls them. Here, each name that a pickled array
+of numbers needs leads to a replacement, which checks its arguments. Any other
+name is an error. NumPy's own functions are not called either, since some
+arguments make them read beyond an array.
 """
 import io
 import pickle
@@ -19,11 +19,11 @@ NUMERIC = ('numpy.core.numeric', 'numpy._core.numeric')
 
 
 class _ArrayClass:
-    """Stands for `numpy.ndarray`."""
+    """Replacement for `numpy.ndarray`."""
 
 
 class _Type:
-    """Stands for the type of an array."""
+    """Replacement for the type of an array."""
 
     def __init__(self, name: str, *flags: object) -> None:
         self.dtype = numpy.dtype(name)
@@ -36,7 +36,7 @@ class _Type:
 
 
 class _Array:
-    """Stands for an array, until its state arrives and after."""
+    """Replacement for an array, before and after its state is set."""
 
     def __init__(self, kind: object, *arguments: object) -> None:
         self.array = numpy.empty(0)
@@ -94,19 +94,19 @@ OPCODES = b''.join([
     pickle.BUILD, pickle.NEWTRUE, pickle.NEWFALSE, pickle.PROTO, pickle.FRAME])
 
 
-# The checkers of types know the one in C alone.
+# Type checkers know only the unpickler in C.
 _InPython: Any = pickle._Unpickler  # type: ignore[attr-defined, unused-ignore]
 
 
 class _Unpickler(_InPython):  # type: ignore[misc, unused-ignore]
     """Unpickler of the names in `ALLOWED` and of `OPCODES` only.
 
-    The one in Python remembers objects in a dictionary. That in C makes a
-    list as long as the number under which a pickle files an object.
+    Python's unpickler in Python keeps objects in a dictionary. The one in C
+    makes a list as long as the largest number that a pickle gives an object.
     """
 
     def _build(self) -> None:
-        """Set the state of a stand-in; other objects must not get
+        """Set the state of a replacement; other objects must not get
         attributes."""
         if not isinstance(self.stack[-2], _Type | _Array):
             raise pickle.UnpicklingError('a state for what has none')
@@ -126,7 +126,7 @@ class _Unpickler(_InPython):  # type: ignore[misc, unused-ignore]
         pickle.BUILD[0]: _build, pickle.BYTEARRAY8[0]: _bytearray}
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return the stand-in for a name in a pickle."""
+        """Return the replacement for a name in a pickle."""
         try:
             return ALLOWED[module, name]
         except KeyError:

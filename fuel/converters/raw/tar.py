@@ -1,8 +1,9 @@
 """Tar archives: each header is read, checked and left.
 
 Python's `tarfile` makes an object of some fifty attributes for each member,
-and parses some headers in quadratic time, or not at all. Here headers have
-bounds, and whatever is neither a regular file nor a folder is refused.
+and parses some headers in quadratic time, or not at all. Here the size of
+headers is limited, and a member that is neither a regular file nor a folder
+is refused.
 """
 from __future__ import annotations
 
