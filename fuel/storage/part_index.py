@@ -1,4 +1,4 @@
-"""Metadata of the arrays that the parts of a source lie in, from HDF5."""
+"""Metadata of the arrays in which the parts of a source are stored."""
 from __future__ import annotations
 
 import copy
@@ -24,13 +24,14 @@ Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 class ArrayKind(NamedTuple):
     """Metadata that several arrays have in common.
 
-    `layout`: their storage; their chunks may have other shapes.
-    `dtype`: as h5py has it.
-    `stored`: of what is in the file for each element.
+    `layout`: storage of the arrays; the shapes of their chunks may differ.
+    `dtype`: type of an element in h5py.
+    `stored`: type that an element has in the file.
     `elements`: type of the elements of rows of variable length that are
-        arrays; None for others.
-    `fill`: the value of chunks that were never written.
-    `value`: the value that it stands for, of rows of variable length.
+        arrays; None for other rows.
+    `fill`: stored value of the elements of a chunk that was never written;
+        None if Fuel cannot read the arrays directly.
+    `value`: for rows of variable length, the row for which `fill` stands.
     """
 
     layout: Layout
@@ -41,32 +42,43 @@ class ArrayKind(NamedTuple):
     value: Any = None
 
     def is_like(self, other: ArrayKind) -> bool:
-        """Return whether rows of arrays of both kinds are of one type."""
+        """Return whether rows of arrays of both kinds have the same type."""
         return native_type(self.dtype) == native_type(other.dtype) and (
             self.elements == other.elements)
 
 
 class PartIndex:
-    """Metadata of the arrays that the parts of a source lie in, from HDF5.
+    """Metadata of the arrays in which the parts of a source are stored.
 
-    `datasets`: the arrays, as HDF5 has them open; all of the same number of
-        axes and one type. Each is asked for once, and later only where HDF5
-        itself has to read.
+    The metadata of each array are read from HDF5 once. Later, HDF5 is used
+    only for rows that it must read itself.
+
+    `datasets`: the arrays, as data sets of HDF5.
     `axes`: number of axes that count rows.
-    `builder`: has asked about all of them already, if there is one.
-    `files`: that they lie in; None where Fuel does not read one itself.
-    `kinds`: of the arrays.
+    `builder`: a builder to which all arrays were added; None to read their
+        metadata now.
+    `files`: the files of the arrays; None for a file that only HDF5 can read.
+    `kinds`: the distinct kinds of the arrays.
     `obstacle`: the reason against direct reading; empty if there is none.
-    `file`, `kind`: shape (arrays,); numbers of the file and kind of each.
-    `shape`, `chunk_shape`: shape (arrays, axes); where an array is not
-        chunked, its chunk is all of it.
-    `is_chunked`: shape (arrays,), dtype bool.
-    `is_divided`: shape (arrays,), dtype bool; see `divide_contiguous`.
-    `first_chunks`: shape (arrays + 1,); the number of each array's first
-        chunk, and of all.
-    `addresses`, `sizes`, `masks`: shape (chunks,); where each chunk is in its
-        file, how many bytes it has there, and which filters it skipped. A
-        contiguous array is one chunk.
+    `file`, `kind`: shape (arrays,); number of the file, and of the kind, of
+        each array.
+    `shape`: shape (arrays, number of axes); shape of each array.
+    `chunk_shape`: shape (arrays, number of axes); shape of the chunks of each
+        array. An array that is not chunked is one chunk.
+    `is_chunked`: shape (arrays,), dtype bool; whether each array is chunked.
+    `is_divided`: shape (arrays,), dtype bool; whether each array was divided
+        by `divide_contiguous`.
+
+    These are set only if there is no obstacle:
+
+    `first_chunks`: shape (arrays + 1,); number of the first chunk of each
+        array, and the number of chunks.
+    `addresses`: shape (chunks,); address of each chunk in its file, or
+        `MISSING` or `OUTSIDE`.
+    `sizes`: shape (chunks,); number of bytes of each chunk in the file.
+    `masks`: shape (chunks,); bit i is set if the chunk skipped filter i.
+
+    Raises: ValueError if arrays differ in type or in number of axes.
     """
 
     file: NDArray[numpy.int64]
@@ -97,9 +109,9 @@ class PartIndex:
     def of(cls, datasets: Sequence[h5py.Dataset],
            files: Sequence[FileBytes], kinds: Sequence[ArrayKind],
            arrays: Mapping[str, NDArray[Any]]) -> PartIndex:
-        """Return an index of arrays that Fuel reads itself, from kept facts.
+        """Return an index of directly readable arrays, from kept metadata.
 
-        `arrays`: the attributes that are arrays, but for `is_divided`.
+        `arrays`: the attributes that are arrays, without `is_divided`.
         """
         index = cls.__new__(cls)
         index.datasets = datasets
@@ -122,7 +134,7 @@ class PartIndex:
 
     @property
     def is_filtered(self) -> bool:
-        """Whether chunks of some arrays went through filters (bool)."""
+        """Whether filters were applied to the chunks of some array (bool)."""
         return any(kind.layout.filters for kind in self.kinds)
 
     def kind_of(self, array: int) -> ArrayKind:
@@ -130,9 +142,9 @@ class PartIndex:
         return self.kinds[int(self.kind[array])]
 
     def array_of(self, chunk: int) -> int:
-        """Return the number of the array that a chunk belongs to."""
+        """Return the number of the array that has a chunk."""
         if len(self.first_chunks) == 2:
-            # Of one array, which is not worth a search.
+            # There is a single array, so a search is not needed.
             return 0
         return int(self.first_chunks.searchsorted(chunk, 'right')) - 1
 
@@ -145,29 +157,32 @@ class PartIndex:
         return self.kind_of(array).layout.filters
 
     def file_size(self, array: int) -> int:
-        """Return the size of the file that an array lies in."""
+        """Return the size of the file that has an array."""
         file = self.files[int(self.file[array])]
         assert file is not None
         return file.size
 
     def dataset(self, array: int) -> h5py.Dataset:
-        """Return an array as HDF5 has it open."""
+        """Return an array as an open data set of HDF5."""
         return self.datasets[array]
 
     def place_of(self, array: int) -> str:
-        """Return file and path of an array, for errors."""
+        """Return a text with the file and path of an array, for errors."""
         return where(self.dataset(array))
 
     def open_files(self) -> list[FileBytes]:
-        """Return the files; Fuel must read all of them itself."""
+        """Return the files that Fuel can read itself: all of the files, if
+        there is no obstacle."""
         return [file for file in self.files if file is not None]
 
     def divide_contiguous(self, axes: int) -> PartIndex:
-        """Return an index in which arrays that are not chunked have chunks,
-        of some rows, which `axes` axes count.
+        """Return an index in which contiguous arrays are divided into chunks
+        of some rows.
 
-        Chunks of other arrays went through filters; these are remembered in
-        the same way.
+        This is for an index in which other arrays have filtered chunks: the
+        chunks of all arrays are then cached in the same way.
+
+        `axes`: number of axes that count rows.
         """
         divided = copy.copy(self)
         divided.chunk_shape = self.chunk_shape.copy()
@@ -189,7 +204,11 @@ class PartIndex:
 
     def _divided(self, array: int, axes: int,
                  table: list[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Return the chunks of an array that had one."""
+        """Divide an array that is one chunk, and set its `chunk_shape`.
+
+        `table`: address, size and mask of the one chunk, as arrays.
+        Returns: addresses, sizes and masks of the new chunks.
+        """
         shape = self.shape[array]
         itemsize = self.kind_of(array).stored.itemsize
         row_nbytes = int(shape[axes:].prod()) * itemsize
@@ -210,14 +229,18 @@ class PartIndex:
                 numpy.zeros(len(places), numpy.uint32)]
 
 
-# Bytes of a contiguous array that are remembered as one chunk, about.
+# Approximate bytes of the chunks into which a contiguous array is divided.
 PIECE = 1 << 18
-# Of the only chunk of an array that is not chunked.
+# The mask of the only chunk of an array that is not chunked.
 NO_MASK = numpy.zeros(1, numpy.uint32)
 
 
 class IndexBuilder:
-    """Asks HDF5 about arrays, as little as it can."""
+    """Reads the metadata of arrays from HDF5, with as few calls as possible.
+
+    `axes`: number of axes that count rows.
+    `obstacle`, `files`, `kinds`: see :class:`PartIndex`.
+    """
 
     def __init__(self, axes: int) -> None:
         self._axes = axes
@@ -225,17 +248,20 @@ class IndexBuilder:
         self.files: list[FileBytes | None] = []
         self.kinds: list[ArrayKind] = []
         self._kind_numbers: dict[Any, int] = {}
-        # By their handles, which are kept so that no other has its number.
+        # Numbers of files by the identifiers of their handles. The handles are
+        # kept, so that HDF5 does not use an identifier again.
         self._file_numbers: dict[int, int] = {}
         self._raw_numbers: dict[FileBytes, int] = {}
         self._handles: list[h5py.h5f.FileID] = []
-        # Number of file and kind, whether it is chunked, and shapes.
+        # For each array: number of its file, number of its kind, and whether
+        # it is chunked.
         self._arrays: list[tuple[int, int, bool]] = []
         self._shapes: list[tuple[int, ...]] = []
         self._chunk_shapes: list[tuple[int, ...]] = []
-        # Address, size and mask of the chunks of each array.
+        # Addresses, sizes and masks of the chunks of each array.
         self._chunks: list[tuple[Any, Any, Any]] = []
-        # The array before, which most are like.
+        # Properties, type, number of the file and number of the kind of an
+        # earlier array. Most arrays are like the array before.
         self._last: tuple[Any, Any, int, int] | None = None
         self._first: h5py.h5d.DatasetID | None = None
         # A group, and the number of its file.
@@ -243,9 +269,13 @@ class IndexBuilder:
 
     def add(self, identity: h5py.h5d.DatasetID,
             above: h5py.Group | None = None) -> None:
-        """Ask about one more array.
+        """Read the metadata of one more array.
 
+        `identity`: handle of the array.
         `above`: a group of the same file, if one is known.
+
+        Raises: ValueError if the array has another type or another number of
+            axes than the first one.
         """
         known, file = self._above
         if above is None or above is not known:
@@ -279,7 +309,7 @@ class IndexBuilder:
             self._read_chunks(identity, self.files[file], kind, chunk_shape)
 
     def _file_of(self, identity: h5py.h5d.DatasetID) -> int:
-        """Return the number of the file of an array."""
+        """Return the number of the file that has an array."""
         handle = h5py.h5i.get_file_id(identity)
         number = self._file_numbers.get(handle.id)
         if number is None:
@@ -296,14 +326,15 @@ class IndexBuilder:
 
     def _number_of_last(self, identity: h5py.h5d.DatasetID,
                         file: int) -> int | None:
-        """Return the kind of the array before if this one is like it."""
+        """Return the number of the kind of the array before, if this array is
+        like it; otherwise None."""
         if self._last is None or self._last[2] != file:
             return None
         properties, dtype, _, number = self._last
         if not dtype.equal(identity.get_type()):
             return None
         # An array that is one piece of the file has no filters, and needs no
-        # fill value; to ask for the properties takes as long as to open it.
+        # fill value. Reading its properties takes as long as opening it.
         layout = self.kinds[number].layout
         is_like = (layout.storage == 'contiguous' and not layout.is_ragged
                    and is_allocated(identity))
@@ -312,7 +343,7 @@ class IndexBuilder:
         return None
 
     def _kind_of(self, dataset: h5py.Dataset) -> int:
-        """Return the number of the kind of an array."""
+        """Return the number of the kind of an array; add a new kind."""
         kind = array_kind(dataset)
         # Fill values may be NaN, or arrays.
         key = (kind.layout, kind.dtype, kind.stored, kind.elements,
@@ -325,7 +356,10 @@ class IndexBuilder:
     def _read_chunks(self, identity: h5py.h5d.DatasetID,
                      file: FileBytes | None, kind: ArrayKind,
                      chunk_shape: tuple[int, ...]) -> None:
-        """Read the addresses of the chunks of an array."""
+        """Read the addresses, sizes and masks of the chunks of an array.
+
+        If Fuel cannot read the chunks itself, the obstacle is set.
+        """
         assert file is not None
         if kind.layout.storage != 'chunked':
             address = (identity.get_offset() if is_allocated(identity)
@@ -350,7 +384,8 @@ class IndexBuilder:
         self._chunks.append(table)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the index that was built."""
+        """Return the arrays of the index by name; without those of the chunks
+        if there is an obstacle."""
         file, kind, is_chunked = numpy.array(self._arrays).T
         found = {'file': file, 'kind': kind,
                  'is_chunked': is_chunked.astype(bool),
@@ -376,12 +411,15 @@ def array_kind(dataset: h5py.Dataset) -> ArrayKind:
 
 
 def where(dataset: h5py.Dataset) -> str:
-    """Return file and path of an array, for errors."""
+    """Return a text with the file and path of an array, for errors."""
     return f'{dataset.file.filename}, data set {dataset_name(dataset)!r}'
 
 
 def unequal(first: h5py.Dataset, other: h5py.Dataset, axes: int) -> ValueError:
-    """Return the error that two parts have rows of unequal type or shape."""
+    """Return the error that the rows of two parts differ in type or shape.
+
+    `axes`: number of axes that count rows.
+    """
     return ValueError(
         f'all parts must have rows of one type and shape, but {where(first)} '
         f'has {native_type(first.dtype)} of shape {first.shape[axes:]}, and '
@@ -389,28 +427,29 @@ def unequal(first: h5py.Dataset, other: h5py.Dataset, axes: int) -> ValueError:
         f'{other.shape[axes:]}')
 
 
-# Attributes of an index, with their types.
+# The attributes of an index that are kept, and their types.
 KEPT: Mapping[str, str] = {
     'file': 'int64', 'kind': 'int64', 'shape': 'int64',
     'chunk_shape': 'int64', 'is_chunked': 'bool', 'first_chunks': 'int64',
     'addresses': 'int64', 'sizes': 'int64', 'masks': 'uint32'}
-# Of an array, and of its chunks.
+# Kept attributes with one value for each array, and for each chunk.
 OF_ARRAYS = ('shape', 'chunk_shape', 'is_chunked')
 OF_CHUNKS = ('addresses', 'sizes', 'masks')
 
 
 def index_arrays(index: PartIndex, files: Sequence[FileBytes]) -> Arrays:
-    """Return the arrays that make the same index again; nothing where HDF5
-    reads some arrays, or one lies in another file than `files`.
+    """Return the arrays from which :func:`restored_index` makes the index.
 
-    It is asked for before anything is divided.
+    `index`: an index in which no array is divided.
+    Returns: {} if HDF5 must read some arrays, or if an array is in a file that
+        is not one of `files`.
     """
     numbers = {file: number for number, file in enumerate(files)}
     if index.obstacle or any(
             file not in numbers for file in index.open_files()):
         return {}
     places = numpy.array([numbers[file] for file in index.open_files()])
-    # One array of each kind, which is asked for its kind again.
+    # The number of one array of each kind, from which the kind is read again.
     _, first = numpy.unique(index.kind, return_index=True)
     return {name: getattr(index, name) for name in KEPT} | {
         'file': places[index.file], 'examples': first}
@@ -418,8 +457,13 @@ def index_arrays(index: PartIndex, files: Sequence[FileBytes]) -> Arrays:
 
 def restored_index(arrays: Arrays, files: Sequence[FileBytes],
                    datasets: Sequence[h5py.Dataset]) -> PartIndex | None:
-    """Return the index that some arrays were made of; None if they are not
-    sound, or HDF5 says something else of the first or last array."""
+    """Return the index that :func:`index_arrays` was given.
+
+    `arrays`: the result of :func:`index_arrays`, which may be damaged.
+    Returns: None if the arrays are not sound, if Fuel cannot read the data
+        sets directly now, or if HDF5 has other metadata of the first or the
+        last data set.
+    """
     if not _are_sound(arrays, files, len(datasets)):
         return None
     kinds = [array_kind(datasets[int(array)]) for array in arrays['examples']]
@@ -440,7 +484,11 @@ def restored_index(arrays: Arrays, files: Sequence[FileBytes],
 
 def _is_like(index: PartIndex, array: int, now: PartIndex,
              number: int) -> bool:
-    """Return whether two indexes say the same of an array."""
+    """Return whether two indexes have the same metadata of an array.
+
+    `array`: number of the array in `index`.
+    `number`: number of the array in `now`.
+    """
     mine = slice(*index.first_chunks[array:array + 2].tolist())
     other = slice(*now.first_chunks[number:number + 2].tolist())
     return (
@@ -456,8 +504,8 @@ def _is_like(index: PartIndex, array: int, now: PartIndex,
 
 
 def _are_whole(index: PartIndex) -> bool:
-    """Return whether chunks that went through no filters have all of their
-    bytes."""
+    """Return whether all chunks without filters are stored in full, and no
+    chunk is too large for an address."""
     nbytes = index.chunk_shape.astype(float).prod(axis=1) * (
         index.kinds[0].stored.itemsize)
     is_plain = numpy.array([not kind.layout.filters for kind in index.kinds])
@@ -470,8 +518,12 @@ def _are_whole(index: PartIndex) -> bool:
 
 def _are_sound(arrays: Arrays, files: Sequence[FileBytes],
                count: int) -> bool:
-    """Return whether arrays can be an index of some files: whether they fit
-    each other, and nothing lies beyond the end of a file."""
+    """Return whether arrays can be an index of some files.
+
+    They must fit each other, and all chunks must end within their files.
+
+    `count`: number of the data sets of the index.
+    """
     if {*KEPT, 'examples'} - arrays.keys() or any(
             arrays[name].dtype != dtype for name, dtype in KEPT.items()):
         return False
@@ -497,7 +549,10 @@ def _are_sound(arrays: Arrays, files: Sequence[FileBytes],
 
 
 def _have_shapes(arrays: Arrays, count: int) -> bool:
-    """Return whether the arrays of an index have the shapes that fit."""
+    """Return whether the arrays of an index have shapes that fit each other.
+
+    `count`: number of the data sets of the index.
+    """
     shape = arrays['shape'].shape
     wanted = {
         'file': (count,), 'kind': (count,), 'is_chunked': (count,),
@@ -512,7 +567,10 @@ def _have_shapes(arrays: Arrays, count: int) -> bool:
 
 def _are_inside(addresses: NDArray[Any], sizes: NDArray[Any],
                 ends: NDArray[Any]) -> bool:
-    """Return whether chunks lie before the end of their files."""
+    """Return whether all chunks end within their files.
+
+    `ends`: for each chunk, the size of its file.
+    """
     stops = numpy.where(addresses >= 0, addresses + sizes, 0)
     return bool((addresses >= OUTSIDE).all() and (sizes >= 0).all()
                 and (stops >= 0).all() and (stops <= ends).all())

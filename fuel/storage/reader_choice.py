@@ -73,9 +73,9 @@ def open_parts(datasets: Sequence[h5py.Dataset] | PartIndex, name: str, *,
                cache_bytes: int | None = None) -> Reader:
     """Return a reader of the concatenated rows of several data sets.
 
-    `datasets`: one or more data sets, with `axes` axes or more each, or their
-        metadata. Types and shapes of rows must be equal. Their files must stay
-        open.
+    `datasets`: one or more data sets, with `axes` axes or more each, or an
+        index with their metadata. Types and shapes of rows must be equal. The
+        files must stay open.
     `name`: name of the source, for errors.
     `field`: name of the field of a compound type to read. With a list of
         names, rows have a compound type of these fields. Default: whole
@@ -241,7 +241,8 @@ def _lengths(index: PartIndex, wanted: _Rows) -> tuple[
     axes, rows, pieces = wanted.axes, wanted.rows, wanted.pieces
     if pieces is not None:
         ends = numpy.cumsum(pieces.rows)
-        # Of the rows of all pieces: what each part has of them.
+        # The number of rows of each part, and the place of its first row among
+        # the rows of all pieces.
         lengths = numpy.bincount(pieces.part, pieces.rows).astype(int)
         starts = numpy.cumsum(lengths) - lengths
         kept = [range(length)[rows] for length in lengths.tolist()]
@@ -266,7 +267,12 @@ def _lengths(index: PartIndex, wanted: _Rows) -> tuple[
 def _parts_of(index: PartIndex, rows: _Rows,
               file_starts: NDArray[numpy.int64],
               ) -> tuple[NDArray[numpy.int64], Parts]:
-    """Return for each part its array, and the parts."""
+    """Return the number of the array of each part, and the table of parts.
+
+    A part here is a piece of a part if some parts are virtual.
+
+    `file_starts`: address of each file in the joined file.
+    """
     axes = rows.axes
     stored = index.kinds[0].stored
     arrays, first, lengths = _lengths(index, rows)
@@ -274,8 +280,8 @@ def _parts_of(index: PartIndex, rows: _Rows,
     grid = -(-shape // chunk_shape)
     num_tiles = grid[:, axes:].prod(axis=1)
     strides = chunk_shape[:, axes:].prod(axis=1) * stored.itemsize
-    # Along the axes before the last that counts rows: which chunk a part
-    # lies in, and how many rows of the chunk precede it.
+    # Along the axes that count rows, without the last one: the number of the
+    # chunk that has each part, and the place of the part in this chunk.
     counts = shape[:, :axes - 1].prod(axis=1)
     within = numpy.arange(len(arrays)) - (
         numpy.cumsum(counts) - counts)[arrays]
