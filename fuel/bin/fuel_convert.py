@@ -194,7 +194,7 @@ def main(args: Sequence[str] | None = None) -> int:
             advice = error.advice or advice
         else:
             if error.filename is None:
-                parser.error(missing)  # no input file: it says what to do
+                parser.error(missing)  # its text says what to do
             missing = f'there is no file {error.filename!r}'
         parser.error(f'{missing}. {advice}')
     except BadInputFile as error:
@@ -207,7 +207,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def count_classes(path: str) -> str:
     """Return a text about the classes of a user's own file; empty if the file
-    has no classes, or not their names."""
+    has no classes, or lacks their names."""
     try:
         with H5PYFile(path, 'r') as h5file:
             targets = h5file['targets']

@@ -55,7 +55,7 @@ NO_SPLITS = """Splits
             {{'all': {rows}}})
 """
 
-# Enough for the digits and the like; --json has all.
+# Most names that are shown: enough for digits. With --json, all are shown.
 NAMES_SHOWN = 12
 
 

@@ -99,7 +99,7 @@ def _build(parser: argparse.ArgumentParser, name: str) -> Any:
         parser.error(f'expected module:function, got {name!r}: write '
                      f'{name}:build_stream for a function build_stream of '
                      f'the module {name!r}')
-    # As with `python -m`, modules beside the user are found.
+    # As with `python -m`, modules in the working directory are found.
     sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)

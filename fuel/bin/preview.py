@@ -66,10 +66,12 @@ def _read_integers(dataset: h5py.Dataset) -> Array:
 
 def choose_rows(h5file: h5py.File, source: str, count: int
                 ) -> tuple[list[int], list[str]]:
-    """Return up to `count` rows of a source, and the class of each. The rows
-    are evenly spread over the classes if the file has at most `count`.
-    Otherwise they are evenly spread over all rows, and the list of classes is
-    empty."""
+    """Return up to `count` rows of a source, and the class of each row.
+
+    If the file has classes, and at most `count`, the rows are evenly spread
+    over the classes. Otherwise the rows are evenly spread over the source, and
+    the list of classes is empty.
+    """
     num_rows = len(h5file[source]) if h5file[source].shape else 0
     found = _find_classes(h5file, source, num_rows, count)
     if found is None:
@@ -90,7 +92,7 @@ def choose_rows(h5file: h5py.File, source: str, count: int
 def _find_classes(h5file: h5py.File, source: str, num_rows: int, count: int
                   ) -> tuple[Array, Sequence[str]] | None:
     """Return the class of each row and the names of the classes; None if the
-    file has no classes, or more than `count`."""
+    file has fewer than two classes, or more than `count`."""
     for name in LABELS:
         node = h5file.get(name)
         if name == source or not isinstance(node, h5py.Dataset):

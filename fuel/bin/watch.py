@@ -36,7 +36,7 @@ class Line(NamedTuple):
 
 
 class TimedStatus(NamedTuple):
-    """A status of a server, and the time at which it was received."""
+    """A status of a server, and the time of its receipt, in seconds."""
 
     status: ServerStatus
     time: float
@@ -183,7 +183,8 @@ class Screen:
     """Shows one page after another.
 
     In a terminal, each page replaces the one before, in colours unless
-    NO_COLOR is set. In a file or a pipe, the pages follow each other.
+    NO_COLOR is set. In a file, in a pipe and in a dumb terminal, the pages
+    follow each other.
     """
 
     def __init__(self, file: TextIO) -> None:

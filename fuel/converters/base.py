@@ -153,7 +153,7 @@ def fill_hdf5_file(h5file: h5py.File, data: Iterable[Iterable[Any]], *,
         HDF5 filter: ``'gzip'`` or ``'lzf'``. Defaults to the option of
         ``fuel-convert``, else to none.
     compression_level : int, optional
-        Of gzip, 0 to 9.
+        Level of gzip, 0 to 9.
 
     Raises
     ------

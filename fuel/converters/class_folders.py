@@ -115,7 +115,9 @@ class ClassFolder:
                       decode: Callable[[bytes, str], object]) -> None:
         """Leave out files that cannot be decoded, if `on_error` is 'skip'.
 
-        All files are decoded to find them. It is an error if they are many.
+        All files are decoded to find them.
+
+        Raises: BadRecordsError if they are many, or all files.
         """
         check_skipping(on_error, None, 0)
         if on_error == 'raise':

@@ -59,7 +59,8 @@ class Texts:
                 self.paths, map(os.stat, self.paths), strict=True)]]
 
     def bytes_before(self, place: Place) -> int:
-        """Return about how many bytes of the files lie before a place."""
+        """Return the approximate number of bytes of the files before a
+        place."""
         before = self._sizes[:place.file]
         here = self._sizes[place.file:place.file + 1]
         # The byte of a place in a compressed file counts decompressed bytes.

@@ -122,7 +122,8 @@ def _numbers(cell: Any) -> Array:
 
 
 def _fitting(numbers: Array, dtype: Any) -> Array:
-    """Return whole numbers in a smaller type; refuse others."""
+    """Return numbers in a smaller type; raise ValueError if a number is not
+    whole, or does not fit."""
     with numpy.errstate(invalid='ignore'):
         cast = numbers.astype(dtype)
     if (cast != numbers).any():

@@ -58,8 +58,8 @@ def convert_parquet(directory: Folder, output_directory: Folder,
     `fill`: value that replaces nulls: 'mean', 'median' or 'most-frequent' of
         the split 'train', or a value. Default: nulls become NaN among
         numbers; integers and truth values get a source of masks,
-        ``SOURCE_mask``; in text they are an error. They always are in
-        'targets'.
+        ``SOURCE_mask``; nulls in text are an error. Nulls in 'targets' are
+        always an error.
     `hold_out`: splits to draw at random, and their shares.
     `seed`: seed of the random splits. Default 1.
     `stratify`: whether the same share of every class, in the source

@@ -67,7 +67,7 @@ def progress_bar(name: str | None, maxval: object) -> AbstractContextManager[
 
 def filename_from_url(url: str, path: str | None = None, *,
                       options: Options = DEFAULT) -> str:
-    """Ask a server for the name of a file.
+    """Return the name that a server gives to a file.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def download(url: str, file_handle: IO[bytes], chunk_size: int = BLOCK, *,
     file_handle : file
         Open for writing in binary mode.
     chunk_size : int, optional
-        Not used: bytes are written as they come, at most 256 KiB at once.
+        Not used: bytes are written as they arrive, at most 256 KiB at once.
     options : Options, optional
         Seconds to wait.
 
@@ -337,7 +337,7 @@ def filler_of(dataset: str, *names: str, prefix: bool = False) -> Filler:
     *names : str
         Names of some of its files, in the order to download them. Default:
         all.
-        prefix : bool, optional
+    prefix : bool, optional
         Add ``--url-prefix``, for files that only registered users get.
         Default False.
 

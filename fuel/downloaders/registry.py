@@ -145,7 +145,8 @@ def owner_of(name: str, path: str) -> str | None:
 def known_file(name: str, url: str | None) -> RawFile:
     """Return the raw file in the registry with a name and an address.
 
-    A file without a public address is found by its name alone.
+    A file without a public address is found by its name alone. For a file that
+    is not in the registry, the name is returned without facts.
     """
     if isinstance(name, RawFile):
         return name

@@ -57,14 +57,14 @@ class Get(Protocol):
     def __call__(self, url: str, *, stream: bool, headers: Mapping[str, str],
                  timeout: tuple[float, float],
                  hooks: Mapping[str, object]) -> Reply:
-        """Return the reply, once its headers have come."""
+        """Return the reply as soon as its headers have arrived."""
 
 
 @dataclass
 class Remainder:
     """The rest of a file, from byte `start` on.
 
-    `start` is 0 if the server cannot send the file from the byte asked for.
+    `start` is 0 if the server cannot send the file from the requested byte.
     `total` is the length of the whole file, or None if it is not known.
     `encoded` says whether the server compressed the bytes for the transfer.
     `validator` is the server's identifier of this state of the file.
@@ -133,7 +133,7 @@ def content_length(headers: Mapping[str, str]) -> int | None:
 def ask(get: Get, url: str, start: int, options: Options,
         unpack: bool = True, validator: str | None = None
         ) -> Iterator[Remainder]:
-    """Ask for a file from byte `start` on.
+    """Request a file from byte `start` on; yield the rest of the file.
 
     A URL that begins with ``file:`` is read from disk.
 

@@ -93,7 +93,7 @@ def _is_right(path: str, known: RawFile) -> bool:
 
 
 def _spare_namesake(path: str, known: RawFile) -> None:
-    """Raise an error if a file of another data set has the same path."""
+    """Raise DownloadError if a file of another data set has the path."""
     if known.verifiable and os.path.isfile(path):
         owner = owner_of(known, path)
         if owner is not None:

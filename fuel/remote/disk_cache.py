@@ -166,8 +166,11 @@ class CacheEntry:
         return len(data) == nbytes and zlib.crc32(data) == record.checksum
 
     def keep(self, first: int, last: int, data: bytes) -> bool:
-        """Write a run of pages and its record; return whether there was
-        space."""
+        """Write a run of pages and its record; return whether this was done.
+
+        It is not done if there is no space, or if writing fails. After a
+        failed write, the whole cache takes no more bytes.
+        """
         if not self._is_reserved and not self._cache.admits(
                 len(data), self.folder):
             return False

@@ -188,7 +188,7 @@ class RemoteFile:
             raise self._transfers.failure.with_traceback(None)
 
     def ask_state(self) -> bool:
-        """Ask the server for the state of the file; return whether it is
+        """Request the state of the file from the server; return whether it is
         unchanged."""
         try:
             self.check()

@@ -56,9 +56,10 @@ def cache_file(filename: str, timeout: float = DEFAULT_TIMEOUT) -> str:
     -------
     str
         The path of the local copy, which is made if it does not exist. The
-        copy is kept until this process ends. If ``config.local_data_path`` is
-        empty, `filename` itself. Also if the copy cannot be made, for example
-        because the disk is full; then a warning is logged.
+        copy is kept until this process ends. The result is `filename` itself
+        if ``config.local_data_path`` is empty, if the file is in that folder,
+        or if there is no such file. It is `filename` too if the copy cannot be
+        made, for example because the disk is full; then a warning is logged.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def cache_dataset(path: str, storage_options: StorageOptions | None = None,
     ConfigurationError
         If `path` is a URL and ``config.local_data_path`` is empty.
     OSError
-        If a remote file cannot be fetched.
+        If a remote file cannot be fetched, or if its copy cannot be written.
 
     Examples
     --------
@@ -174,7 +175,7 @@ def _cached(original: str, root: str, timeout: float) -> str:
                 os.path.dirname(original), root, original, copy)
             _describe(copy)
         if not holds_readlock(copy):
-            # Until this process ends, nobody removes the copy.
+            # Until this process ends, no process removes the copy.
             mark_reader(os.getpid(), copy)
     return copy
 

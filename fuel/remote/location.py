@@ -164,7 +164,7 @@ class LocalPath(str):
 
     A pickle holds both paths. If there is no file at the absolute path on the
     machine that loads the pickle, the path is tried as it was given. Then the
-    name of the file is searched in the data path, as for HDF5 files.
+    name of the file is searched for in the data path, as for HDF5 files.
     """
 
     _absolute: str

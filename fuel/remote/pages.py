@@ -30,8 +30,8 @@ ABSENT, PENDING, IN_MEMORY, ON_DISK, CLAIMED = range(5)
 MOST_PAGES = 1 << 24
 SMALLEST_PAGE = 4096
 
-# Ranges that are nearer to each other than this are fetched in one request:
-# the bytes between them take less time than another request.
+# Ranges that are at most this far apart are fetched in one request: the bytes
+# between them take less time than another request.
 NEAR = 64 << 10
 # The largest number of bytes of a request.
 LARGEST_REQUEST = 4 << 20
@@ -133,7 +133,7 @@ class PageTable:
         """Return the first pages, and the pages after the last, of the runs of
         pages that byte ranges need.
 
-        The runs are sorted. Runs that are less than `NEAR` bytes apart are
+        The runs are sorted. Runs that are at most `NEAR` bytes apart are
         merged.
         """
         if not len(starts):

@@ -75,7 +75,7 @@ class ChangedError(DamagedFileError):
 class TransientError(OSError):
     """Error of a request that may succeed when it is repeated.
 
-    `wait`: seconds that the server asks to wait; None if it does not say.
+    `wait`: seconds to wait, as the server states them; None if it does not.
     `is_connected`: whether there may have been a connection to the server.
     """
 

@@ -88,9 +88,11 @@ class RetryingStore:
                     ) -> Answer:
         """Return a range of the file.
 
-        DamagedFileError is raised if the file is not in the expected state.
+        `expected`: an answer in the expected state of the file; None for any
+            state.
 
-        `expected`: an answer in this state; None for any state.
+        Raises: DamagedFileError if the file is in another state, TimeoutError
+            if no request succeeds in time, or another error of the store.
         """
         begin = time.monotonic()
         deadline, is_said = begin + self.timeout, expected is not None
@@ -185,7 +187,8 @@ class RetryingStore:
         if isinstance(error, TransientError) and error.wait is not None:
             return error.wait
         longest = min(LONGEST_WAIT, FIRST_WAIT * 2. ** min(attempt - 1, 20))
-        # Spread out, so that a busy server is not asked by all at once.
+        # Spread out, so that clients of a busy server repeat their requests at
+        # different times.
         return longest * self._draw.uniform(.5, 1.)
 
 

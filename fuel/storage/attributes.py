@@ -38,8 +38,8 @@ def check_attribute(dataset: h5py.Dataset | h5py.Group, name: str) -> None:
     the file.
 
     If they are not, HDF5 ends the process or waits for ever. Attributes of
-    files that are open for writing, and of objects with very many attributes,
-    are not checked.
+    files that only HDF5 can read, such as files that are open for writing,
+    are not checked, nor are those of objects with very many attributes.
     """
     handle = h5py.h5i.get_file_id(dataset.id)
     base, usual = addressing(handle)
@@ -91,8 +91,10 @@ def _itemsize(kind: h5py.h5t.TypeID, name: str) -> int:
     """Return the size of an element of an attribute of variable length; 0 for
     strings of fixed length.
 
-    HDF5 also crashes on types that it does not expect. So only the types that
-    labels and lists of scales have are allowed.
+    HDF5 also crashes on types that it does not expect, so only the types of
+    labels and of lists of scales are allowed.
+
+    Raises: ValueError for any other type.
     """
     if kind.get_class() == h5py.h5t.STRING:
         return int(kind.is_variable_str())
@@ -232,7 +234,8 @@ def own_labels(dataset: h5py.Dataset) -> tuple[str, ...]:
 
 def labels_of_batch(labels: Sequence[str]) -> tuple[str, ...] | None:
     """Return the axis labels of a batch, from the axis labels of the source's
-    array; None if an axis other than the first has no label."""
+    array; None if no axis has a label, or if an axis other than the first has
+    none."""
     if not any(labels) or not all(labels[1:]):
         return None
     return 'batch', *labels[1:]

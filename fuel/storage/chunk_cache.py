@@ -39,7 +39,7 @@ _caches: Registry[Hashable, ChunkCache] = Registry()
 
 
 def cache_of(identity: Hashable, budget: int | None) -> ChunkCache:
-    """Return the cache of one or several files; it is made by the first call.
+    """Return the cache of one or several files; the first call makes it.
 
     `identity`: identity of the files.
     `budget`: bytes of the cache. None for the cache that all files without a
@@ -99,8 +99,8 @@ class ChunkCache:
 
     def store(self, name: Hashable, nbytes: NDArray[numpy.int64],
               has_buffers: bool = True) -> ChunkStore:
-        """Return the store of the chunks of one source, which is made by the
-        first call."""
+        """Return the store of the chunks of one source; the first call makes
+        the store."""
         return self._stores.get(
             name, lambda: ChunkStore(self, nbytes, has_buffers))
 
@@ -216,7 +216,7 @@ class ChunkStore:
         lock = threading.Lock()
         with lock:
             with self.cache.lock:
-                # Several requests may have asked for one.
+                # Several requests may need the same chunk.
                 absent = [
                     chunk for chunk in dict.fromkeys(chunks)
                     if self.slots[chunk] is None

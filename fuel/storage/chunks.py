@@ -334,7 +334,7 @@ class DecodedReader(ChunkReader):
             raise ValueError(
                 f'the file has {index.file_size(array)} bytes and ends '
                 f'before its chunk, or says it is elsewhere')
-        # Without filters, bytes after the decoded size do not belong to it.
+        # Without filters, bytes after the decoded size are not the chunk's.
         return address, (int(index.sizes[chunk]) if index.filters(array)
                          else size)
 

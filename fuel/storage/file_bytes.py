@@ -72,7 +72,8 @@ class ReadsFiles(Protocol):
 
 
 def version_of(reader: ReadsFiles) -> Version:
-    """Return the identities of a reader's files, which tell their version."""
+    """Return the identities of a reader's files; other versions of the files
+    have other identities."""
     return tuple([file.identity for file in reader.files])
 
 
@@ -119,7 +120,7 @@ class LocalBytes(FileBytes, Protocol):
         """Return whether a part of the file seems to be in memory."""
 
     def advise(self, address: int, nbytes: int) -> None:
-        """Ask the system to read a part of the file in the background."""
+        """Advise the system to read a part of the file in the background."""
 
 
 class RemoteBytes(FileBytes, Protocol):
@@ -158,7 +159,7 @@ def is_remote(file: Versioned) -> TypeGuard[RemoteBytes]:
 
 
 def is_local(file: FileBytes) -> TypeGuard[LocalBytes]:
-    """Return whether the bytes of a file lie in files of this machine."""
+    """Return whether the bytes of a file are in files on this machine."""
     return not file.is_remote
 
 
@@ -208,7 +209,7 @@ def raw_files_at(paths: Sequence[str]) -> list[FileBytes]:
 
 
 def _shared(path: str, place: str, descriptor: int) -> RawFile:
-    """Return the shared object of an open file, which `place` leads to."""
+    """Return the shared object of an open file; `place` leads to the file."""
     key = os.path.abspath(place), settled_identity(descriptor)
     return _files.get(key, RawFile, path, descriptor, *key)
 
@@ -235,7 +236,7 @@ def settled_identity(descriptor: int) -> tuple[int, ...]:
 
 
 def identity_of(status: os.stat_result) -> tuple[int, ...]:
-    """Return the identity of a state: device, inode, size, time of change."""
+    """Return a file state's identity: device, inode, size, time of change."""
     return (status.st_dev, status.st_ino, status.st_size,
             status.st_mtime_ns)
 
@@ -393,7 +394,7 @@ class RawFile:
         return True
 
     def advise(self, address: int, nbytes: int) -> None:
-        """Ask the system to read a part of the file in the background."""
+        """Advise the system to read a part of the file in the background."""
         if hasattr(os, 'posix_fadvise'):
             os.posix_fadvise(self._descriptor, address, nbytes,
                              os.POSIX_FADV_WILLNEED)

@@ -142,7 +142,8 @@ def inflate(data: Data, nbytes: int) -> bytes | bytearray:
 
 
 def verified(data: Any) -> memoryview:
-    """Return data without the Fletcher checksum at their end, compared."""
+    """Compare the Fletcher checksum at the end of data; return the data before
+    it."""
     view = memoryview(data)
     if len(view) < 4:
         raise ValueError('it is too short for its fletcher32 checksum')
@@ -310,7 +311,8 @@ def _functions() -> dict[str, Callable[..., Decoded]]:
 def undo_plugin(stored: Any, used: ChunkFilter, out: Decoded) -> None:
     """Undo a plug-in's filter, one of `codes`; fill `out` with the result.
 
-    Raises: ValueError if the data are damaged.
+    Raises: ValueError if the data are damaged; OnlyHDF5Error if their form is
+        not supported here.
     """
     data = memoryview(stored)
     check_stored_lengths(data, used, out.nbytes)

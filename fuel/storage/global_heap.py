@@ -67,7 +67,8 @@ class Heap:
         return content
 
     def _collection(self, address: int, wanted: int) -> tuple[int, bytes]:
-        """Return the size of a collection, and its bytes up to `wanted`."""
+        """Return the size of a collection, and its first bytes: `wanted` bytes
+        or more, unless the collection is smaller."""
         last, size, data = self._last
         if last == address and len(data) >= min(size, wanted):
             return size, data

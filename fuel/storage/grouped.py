@@ -205,7 +205,7 @@ class DecodedGroups:
         """
         for place, group in enumerate(numbers):
             rows = self._groups.decode(group)
-            # Another program's memory may be a mapped file, which can be cut.
+            # Another library's memory may be a mapped file, which can be cut.
             outs[place] = (numpy.array(rows, order='C')
                            if isinstance(self._groups.file, NoFile)
                            else numpy.ascontiguousarray(rows))
@@ -253,8 +253,8 @@ class ObjectGroups:
     def read(self, part: int, rows: IndexArray) -> NDArray[Any]:
         """Return copies of rows of a group."""
         if not self._decoded.is_newest(part):
-            # Once: what is in use is held in any case, while chunks that
-            # were decoded ahead have nothing but their time.
+            # Only at the first read: a group in use is held in any case, but
+            # only their time protects groups that were decoded ahead.
             store = self._decoded.store
             store.slots.last_used[part] = store.cache.clock.tick()
         found = self._decoded.get(part)[rows]

@@ -68,7 +68,7 @@ class H5PYReader(Reader):
         # If the file is open for writing, it may have been resized.
         self.shape = self._dataset.shape
         if isinstance(rows, slice) and len(self) < self._rows_at_first:
-            # Less than was asked for would be no error otherwise.
+            # Otherwise a batch with too few rows would not be an error.
             wanted = range(*rows.indices(self._rows_at_first))
             if wanted:
                 self._check_rows(*sorted((wanted[0], wanted[-1])))

@@ -186,9 +186,10 @@ def open_hdf5(path: str | os.PathLike[str], mode: str = 'r', *,
               follow: str = 'folder', **kwargs: Any) -> HDF5Group:
     """Open an HDF5 file with the interface of h5py and the speed of Fuel.
 
-    Fuel reads random rows of arrays. Any number of threads may read at once,
-    and so may forked children. The returned objects can be pickled. In an
-    existing loader, use this function instead of ``h5py.File``.
+    Random rows of an array are read as fast as by Fuel's data sets. Any number
+    of threads may read at once, and so may forked children. The returned
+    objects can be pickled. In an existing loader, use this function instead
+    of ``h5py.File``.
 
     Parameters
     ----------
@@ -219,8 +220,8 @@ def open_hdf5(path: str | os.PathLike[str], mode: str = 'r', *,
     ValueError
         If `mode` is not 'r'.
     DamagedFileError
-        If the file is damaged. Also at a read, if the file was changed; open
-        it again then.
+        If the file is damaged. A read raises it too if the file was changed;
+        then open the file again.
 
     Examples
     --------
@@ -507,8 +508,12 @@ def _rows_of(key: Selection) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _places(rows: Any, count: int) -> Any:
-    """Return rows in the form for a reader: an integer, a slice or an array of
-    integers; negative numbers are replaced."""
+    """Return rows in the form for a reader: an integer or an array of integers
+    from 0, or the slice that was given.
+
+    Raises: IndexError if a row is out of range, TypeError if `rows` is neither
+        an integer, a slice, integers of one axis nor a mask.
+    """
     if isinstance(rows, slice):
         return rows
     if isinstance(rows, (int, numpy.integer)) and not isinstance(rows, bool):

@@ -73,8 +73,9 @@ def kept_arrays(files: Sequence[Versioned], key: str) -> Arrays | None:
 def keep_arrays(files: Sequence[Versioned], key: str, arrays: Arrays) -> None:
     """Keep arrays on disk under a key, for the present state of files.
 
-    Arrays for other states are removed. If the disk cannot be written to, a
-    warning is logged.
+    Arrays that were kept under this key for other states of the files are
+    removed. If the disk cannot be written to, a warning is logged, and nothing
+    is kept.
     """
     path = _path_of(files, key)
     if path is None:

@@ -148,7 +148,7 @@ class Parts:
         return int(self.bounds.searchsorted(row, 'right')) - 1
 
     def chunks_of(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.intp]:
-        """Return the distinct numbers of the chunks that have some rows."""
+        """Return the numbers of the chunks of rows, ascending and distinct."""
         chunks: NDArray[numpy.intp] = self.kernel.chunks_of(rows)
         return chunks
 
@@ -176,7 +176,7 @@ class Parts:
         return pieces
 
     def rows_of_blocks(self, start: int, stop: int) -> NDArray[numpy.intp]:
-        """Return some rows of a range, at least one for each chunk."""
+        """Return some rows of a range, at least one for each of its chunks."""
         step = int(self.table['block_rows'].min())
         edges = numpy.concatenate([
             numpy.arange(start, stop, step, dtype=numpy.intp),

@@ -147,7 +147,10 @@ def find_arrays(group: h5py.Group, open_linked: OpenLinked,
 def walk(group: h5py.Group, open_linked: OpenLinked,
          most_names: int | None = None,
          ) -> Iterator[tuple[str, Node | None]]:
-    """Yield the paths and objects below a group; None for a broken link.
+    """Yield the paths and objects below a group.
+
+    The object is None for a broken link, and for an object that is neither a
+    group nor an array.
 
     A group to which several links lead is walked through once.
 
@@ -221,7 +224,7 @@ def has_rows(array: h5py.Dataset) -> bool:
 def external_files(dataset: h5py.Dataset) -> list[str]:
     """Return the paths of the external files with the raw data of an array."""
     properties = dataset.id.get_create_plist()
-    # HDF5 searches these files in the working directory.
+    # HDF5 searches for these files in the working directory.
     return [os.path.abspath(text_of_name(properties.get_external(number)[0]))
             for number in range(properties.get_external_count())]
 

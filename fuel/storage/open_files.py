@@ -43,9 +43,11 @@ class OpenFile:
     `owned`: whether to close `file` when this object is no longer referenced.
     `driver`: the requested HDF5 driver.
     `raw`: the bytes of the file; None if only HDF5 may read them.
-    `place`: device and inode; for a file that is not local, its name.
-    `identity`: device, inode, size and time of the last change. None for a
-        file that is open for writing, and for a file that is not local.
+    `place`: device and inode; for a remote file that Fuel reads, two numbers
+        for its URL; for any other file that is not local, its name.
+    `identity`: device, inode, size and time of the last change; for a remote
+        file that Fuel reads, the identity of its state. None if `is_written`
+        is True, and for any other file that is not local.
     `is_swmr`: whether the program has opened the file with swmr=True.
     `is_written`: whether this or another process writes to the file.
     """
@@ -102,7 +104,8 @@ class OpenFile:
         """Close a file that was overwritten.
 
         Otherwise HDF5 would use its metadata of the old content for a new
-        handle too.
+        handle too. A handle that the user opened is never closed here: for
+        such a handle, DamagedFileError is raised, unless it has swmr=True.
         """
         self._is_outdated = True
         if self.owned:
@@ -361,7 +364,7 @@ class FileAccess:
     """Access of one data set to its file.
 
     A pickle has only the path. If there is no such file on the machine that
-    loads the pickle, a file of the same name is searched in the data path.
+    loads the pickle, a file of the same name is searched for in the data path.
 
     `path`: path or name of the file, as the user gave it.
     `driver`: HDF5 driver.
@@ -443,7 +446,8 @@ class FileAccess:
     def is_current(self) -> bool:
         """Return whether the path still leads to the same file, unchanged.
 
-        For the user's own handle, which is never opened again, it is True.
+        The result is True for the user's own handle, which is never opened
+        again, and if no file is open.
         """
         opened = self.current
         if (opened is None or opened is self._external

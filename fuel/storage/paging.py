@@ -20,7 +20,7 @@ from fuel.utils.memory_limit import usable_memory
 
 # The largest part of the memory for a source that is read as a whole.
 SHARE = 0.5
-# Two pieces of a file that are nearer than this are read as one.
+# Two pieces of a file that are at most this far apart are read as one.
 NEAR = 16 << 10
 
 
@@ -31,7 +31,7 @@ def fits(nbytes: int) -> bool:
 
 def advise_rows(file: LocalBytes, background: Background,
                 starts: NDArray[numpy.int64], nbytes: int) -> None:
-    """Ask the system to read the pages of rows, in the background."""
+    """Advise the system to read the pages of rows, in the background."""
     pieces = _pieces(starts, nbytes)
 
     def advise() -> None:
@@ -257,7 +257,8 @@ class LocalPaging:
 class Blocks:
     """Widens small byte ranges of a remote source to whole blocks.
 
-    This is done if the cache can hold the whole source. The requests are then
+    This is done if the cache can hold the whole source, and if the source has
+    at least half of the bytes from its start to its end. The requests are then
     fewer, and large enough to use the network well.
 
     `first`, `last`: start and end of the bytes of the source.

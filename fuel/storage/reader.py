@@ -71,8 +71,8 @@ class Reader(ABC):
     categories: tuple[Any, ...] | None = None
     #: True if all rows of a run have one value, which is read once per run.
     is_per_run = False
-    #: Distance between rows of a range such that these rows and the last row
-    #: are in all chunks that must be prefetched for the range.
+    #: Step through a range of rows: the rows at this step, together with the
+    #: last row, touch every chunk that must be prefetched for the range.
     rows_of_chunk = 1
 
     def __init__(self, path: str, name: str, shape: tuple[int, ...],
@@ -274,8 +274,8 @@ class DerivedReader(Reader):
     @abstractmethod
     def needed(self, rows: NDArray[numpy.intp],
                ) -> Sequence[NDArray[numpy.intp]]:
-        """Return for each reader some rows, at least one for each chunk that
-        the examples need."""
+        """Return for each reader some rows: at least one in each of its chunks
+        that the examples need."""
 
     @abstractmethod
     def span(self, rows: slice | NDArray[numpy.intp],

@@ -69,9 +69,9 @@ def atomic_path(path: str | os.PathLike[str],
     if mode is None and os.path.exists(target):
         mode = stat.S_IMODE(os.stat(target).st_mode)
     def create() -> str:
-        # Created here, so that the kernel applies the umask, and nobody else
-        # can have put a file or a link of this name there. Where permissions
-        # are wanted, nobody else reads the file before it has them.
+        # Created here, so that the kernel applies the umask, and no other user
+        # can have put a file or a link with this name there. With a `mode`, no
+        # other user can read the file before it has its permissions.
         path = os.path.join(folder, f'.part-{secrets.token_hex(8)}-{name}')
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY,
                          0o666 if mode is None else 0o600))

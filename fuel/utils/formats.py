@@ -55,7 +55,7 @@ def open_(filename: str | os.PathLike[str], mode: str = 'r',
             f'an encoding, {encoding!r}, is for text, but the mode {mode!r} '
             f'is binary; leave one of them out for {os.fspath(filename)!r}')
     if 'b' not in mode and 't' not in mode:
-        # Elsewhere 'r' alone means text; in gzip and its kin, bytes.
+        # For `open`, 'r' alone means text; for gzip, bz2 and lzma, bytes.
         mode += 't'
     extension = os.path.splitext(filename)[1].lower()
     opener = _OPENERS.get(extension, open)

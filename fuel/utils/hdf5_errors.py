@@ -43,7 +43,7 @@ def _is_of_h5py(error: BaseException) -> bool:
         name = str(place.tb_frame.f_globals.get('__name__', ''))
         packages.append(name.partition('.')[0])
         place = place.tb_next
-    # h5py asks NumPy for types and shapes.
+    # h5py calls NumPy for types and shapes.
     return [one for one in packages if one != 'numpy'][-1] == 'h5py'
 
 

@@ -119,7 +119,7 @@ def replaces_methods(stage: object, name: str) -> bool:
     return covers(stage, name, vars(function)['bypassed'])
 
 
-# Asked for every batch, of few classes.
+# Called for every batch, for few classes.
 @cached
 def hook_covers_method(cls: type, method: str, hook: str) -> bool:
     """Return whether a class's `hook` fits its `method`.

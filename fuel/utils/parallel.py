@@ -101,7 +101,8 @@ def producer_consumer(producer: Callable[[zmq.Socket[Any]], object],
     [('to', 2), ('be', 2)]
     """
     with ExitStack() as stack:
-        # The process comes first: a fork copies no thread of a context then.
+        # The process is started before the context is made: then a fork copies
+        # no thread of the context.
         other = _Producer(producer)
         stack.callback(other.end)
         if context is None:

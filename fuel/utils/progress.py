@@ -56,8 +56,8 @@ class Bar:
                 self._shown.update(value)
 
     def cancel(self) -> None:
-        """Let the next update raise an error, in all threads that share this
-        object."""
+        """Let the next update raise InterruptedError, in all threads that
+        share this object."""
         with self._lock:
             self._cancelled = True
 

@@ -213,8 +213,8 @@ def _merged(constructors: Sequence[_Constructor],
 def _is_known(first: _Constructor, variable: inspect.Parameter) -> bool:
     """Return whether it is known what ``*args`` or ``**kwargs`` stand for.
 
-    In Fuel's classes they are passed to the next constructor. In others, an
-    annotation says it.
+    In Fuel's classes they are passed to the next constructor. In other
+    classes, an annotation must state it.
     """
     annotation = first.variable[variable.name]
     return (is_own(first.owner) or annotation is Never

@@ -104,7 +104,8 @@ class Subset:
                 f'{self.original_num_examples})')
 
     def __add__(self, other: 'Subset') -> 'Subset':
-        """Return the subset of the examples that are in one of two subsets.
+        """Return the subset of the examples that are in at least one of two
+        subsets.
 
         If both are slices that overlap or touch, the result is a slice.
         Otherwise it is a sorted list.

@@ -73,7 +73,8 @@ def map_chunks(function: Callable[[int, int], Result], n_items: int,
         n_items``, in any order and from several threads at once. Threads make
         it faster only if it releases the GIL.
     `min_items_per_thread`: the smallest size of a chunk, unless the whole
-        range is smaller. Below this size, a second thread should not pay.
+        range is smaller. It should be the measured size from which on a second
+        thread saves time.
     `num_threads`: the largest number of threads to use. Defaults to
         :func:`number_of_threads`.
 
@@ -159,9 +160,11 @@ def start(task: Callable[[], None]) -> None:
 
 
 def end_thread_at_exit() -> None:
-    """Raise SystemExit if the interpreter is about to end.
+    """End this thread silently, by SystemExit, if the interpreter is about to
+    end.
 
-    A daemon thread may fail then without an error of the program.
+    A daemon thread may lose then what it waits for, which is not an error of
+    the program.
     """
     if not threading.main_thread().is_alive():
         raise SystemExit

@@ -65,8 +65,8 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
         files share the setting ``chunk_cache_bytes`` with all other files
         that have no number. Data that fit in the cache are decoded once. For
         larger data, use an order that stays within a few row groups, such as
-        :class:`~fuel.schemes.BlockShuffledScheme`. One row group stays in
-        memory, even if it is larger than `cache_bytes`.
+        :class:`~fuel.schemes.BlockShuffledScheme`. If there is only one row
+        group, it stays in memory, whatever `cache_bytes` is.
     masks : str or sequence of str, optional
         Sources whose nulls become 0 or False, if NumPy's type has no nulls.
         Each is followed by a source ``NAME_mask``, which is False for nulls.
@@ -80,8 +80,8 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
     ----------
     num_examples : int
     storage_options : dict or None
-        The options without credentials; None for local files. Assign
-        credentials to this attribute after unpickling.
+        The options without credentials; None for local files. Assign the
+        options with credentials to it after unpickling.
     readers : dict of str to Reader
     categories : dict of str to tuple
         The names of the classes of each source that is a `ClassLabel` of
@@ -98,9 +98,9 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
         If `data` is neither a path nor a table.
     ValueError
         If a folder has several splits and none is named, a column does not
-        exist, a file has other columns than the first file, a column has
-        nulls and its type has none in NumPy, or a data set of Hugging Face
-        has a format that changes the values.
+        exist, a file has other columns than the first file, a column that is
+        read has nulls and its type has none in NumPy, or a data set of
+        Hugging Face has a format that changes the values.
 
     Notes
     -----
@@ -209,7 +209,8 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
                 f'file, or was made again; make the data set again too')
 
     def kept_arguments(self) -> Mapping[str, object]:
-        """Return the arguments, and the order of the files if several."""
+        """Return the arguments; for several files, the order of the files
+        too."""
         return {**super().kept_arguments(), **files_in_order(
             [each.path for each in self._paths or ()])}
 

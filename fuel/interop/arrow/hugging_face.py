@@ -331,9 +331,9 @@ class HuggingFaceIterable(Dataset):
     TypeError
         If `dataset` is not an ``IterableDataset`` of Hugging Face.
     ValueError
-        If `dataset` has no examples, and its columns are not known. By the
-        epoch iterator: if an example lacks columns, or a column has nulls
-        and its type has none in NumPy.
+        If `dataset` has no examples, and its columns are not known. The
+        epoch iterator raises it if an example lacks columns, or if a column
+        has nulls and its type has none in NumPy.
     fuel.exceptions.StateMismatchError
         When a state of another order is loaded: without a seed, ``shuffle``
         makes an order that no other process repeats.

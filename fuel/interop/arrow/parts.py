@@ -458,7 +458,8 @@ def columns_of_all(parts: Sequence[ArrowPart],
     """
     first = parts[0]
     for part in parts[1:] if asked is None else ():
-        # A file that lacks a column is an error when the column is read.
+        # If a file lacks a column too, the error about the missing column is
+        # raised when this column is opened.
         if {*first.names} < {*part.names}:
             raise unlike_first(part.path, first.path, 'column', part.names,
                                first.names, 'columns=[{!r}]')

@@ -60,8 +60,8 @@ class ZarrDataset(RowsDataset, WithStorageOptions):
     ----------
     num_examples : int
     storage_options : dict or None
-        The options without credentials; None for local files. Assign
-        credentials to this attribute after unpickling.
+        The options without credentials; None for local files. Assign the
+        options with credentials to it after unpickling.
     readers : dict of str to Reader
 
     Raises
@@ -71,7 +71,8 @@ class ZarrDataset(RowsDataset, WithStorageOptions):
     ValueError
         If a group has no arrays, or they have different lengths.
     DamagedFileError
-        If a chunk cannot be decoded.
+        If a chunk cannot be decoded, or if a store on a disk was changed while
+        in use.
 
     Notes
     -----
@@ -272,7 +273,8 @@ class Folder:
         self.identity = _identity(self._states)
 
     def is_current(self) -> bool:
-        """Return whether no file was changed since the folder was opened."""
+        """Return whether no file was changed since the folder was opened; True
+        if the folder was removed."""
         now = dict(_look(self.path))
         return not now or now == self._states
 
