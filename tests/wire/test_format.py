@@ -4,6 +4,7 @@ Nothing of Fuel's own decoder or client is used here: what these few lines
 understand is what the page promises.
 """
 import json
+from pathlib import Path
 
 import numpy
 import pytest
@@ -19,6 +20,7 @@ from fuel.server import Server
 from fuel.utils.sparse import to_dense
 from fuel.wire import encode
 
+PAGE = Path(__file__).parents[2] / 'docs' / 'format' / 'wire.rst'
 PLAIN = st.one_of(
     st.none(), st.booleans(), st.integers(), st.text(max_size=5),
     st.binary(max_size=5), st.floats(allow_nan=False))
@@ -196,3 +198,26 @@ def test_page_is_enough_for_a_client():
                 assert 'end' == message[0]['type']
                 assert_same(reference.get_epoch_iterator(), batches)
             client.say(type='bye')
+
+
+def test_page_names_each_field_of_the_answers():
+    """The page names the fields of the messages of a server, and the fields
+    about a client in its status."""
+    text = PAGE.read_text('utf-8')
+    with Server(build(), port=0) as server, zmq.Context() as context:
+        client = Client(context, server)
+        with client.socket:
+            client.say(type='hello', version=3, client='other', sources=2,
+                       examples=False, hwm=2, rank=None, shared_memory=False)
+            answers = [client.hear()[0]]
+            for kind in 'stacks', 'status', 'measure':
+                client.say(type=kind, is_exact=False)
+                answers.append(client.hear()[0])
+                assert kind == answers[-1]['type']
+            client.say(type='join', join=1, resume=None)
+            answers += client.hear()[0], client.hear()[0]
+            client.say(type='bye')
+    (about,) = answers[2]['status']['connections']
+    assert ['joined', 'batch'] == [fields['type'] for fields in answers[-2:]]
+    names = {*about}.union(*answers)
+    assert set() == {name for name in names if f'``{name}``' not in text}
