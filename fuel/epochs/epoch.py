@@ -1,9 +1,12 @@
 """Position and attributes of one epoch of a stream."""
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
+from fuel.epochs.examples import SourceExamples
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.skipped import Skipped, SkipLimit
 from fuel.epochs.state import Position, SchemeStart
@@ -20,6 +23,30 @@ _COMPILED = 'position', 'step', 'attributes', 'skipped'
 #: the iterator that the stage reads.  The class of stages builds on this
 #: module.
 Counter: TypeAlias = 'tuple[Any, Epoch, Any]'
+
+
+class _Asking(threading.local):
+    """Flag of a thread.
+
+    `examples`: whether the epochs that begin in it are asked for the examples
+        of their items.
+    """
+
+    examples = False
+
+
+asking = _Asking()
+
+
+@contextmanager
+def asking_examples(is_asked: bool = True) -> Iterator[None]:
+    """Return a context in which new epochs are asked for the examples of
+    their items."""
+    before, asking.examples = asking.examples, is_asked
+    try:
+        yield
+    finally:
+        asking.examples = before
 
 
 class Epoch(EpochPosition):
@@ -46,6 +73,10 @@ class Epoch(EpochPosition):
         the number of the batch.  One-to-one stages of a pipeline share this
         dict.
     `is_inner`: whether a one-to-one stage reads this epoch.
+    `is_asked`: whether a stage above asks for the examples of each item.
+        Stages that keep items keep their examples beside them then.
+    `dealt`: the examples of the last item, if it was dealt to a rank and a
+        stage above asks for them.
     `counters`: the iterator that is read and the stages below, if their
         states change only in counts; found when a state is saved.
     `counted`: the epochs below, if skipping an item only adds to the counts
@@ -59,6 +90,8 @@ class Epoch(EpochPosition):
     limit: SkipLimit | None = None
     left_out = Skipped()
     is_inner = False
+    is_asked = False
+    dealt: SourceExamples | None = None
 
     def __init__(self, request_iterator: Iterator[Any] | None) -> None:
         self.request_iterator = (
@@ -72,6 +105,8 @@ class Epoch(EpochPosition):
         self.short: dict[int, BatchPart] = {}
         self.counters: tuple[Any, Sequence[Counter]] | None = None
         self.counted: Sequence[Epoch] | None = None
+        if asking.examples:
+            self.is_asked = True
 
     def __reduce__(self) -> Any:
         return new_object, (type(self),), {

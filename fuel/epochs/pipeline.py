@@ -8,13 +8,15 @@ number.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fuel.epochs.ahead import ReadAhead
 from fuel.epochs.epoch import Epoch
+from fuel.epochs.examples import SourceExamples
 from fuel.epochs.stage import Stage, stage_of
-from fuel.schemes.sharded_requests import RankRequests
-from fuel.typing import Batch, SchemeLike, StreamLike
+from fuel.kernels.epoch_iterator import EpochIterator
+from fuel.sharding.order import cut_rows
+from fuel.typing import Batch, DatasetLike, SchemeLike, StreamLike
 from fuel.utils.overrides import covers
 from fuel.utils.sparse import count_rows
 
@@ -29,6 +31,20 @@ def child_streams(stream: object) -> list[StreamLike]:
     return list(stage_of(stream).inputs)
 
 
+def datasets_of(stream: StreamLike) -> list[DatasetLike]:
+    """Return the data sets of a pipeline, each once; a data set's place is
+    its number in the pipeline."""
+    found: dict[int, DatasetLike] = {}
+    waiting = [stream]
+    while waiting:
+        stage = stage_of(waiting.pop())
+        inputs = stage.inputs
+        if stage.dataset is not None and not inputs:
+            found.setdefault(id(stage.dataset), stage.dataset)
+        waiting += inputs[::-1]
+    return list(found.values())
+
+
 def length_of(stream: object) -> int | None:
     """Return the number of items of an epoch of a stream, None if unknown."""
     stage = stage_of(stream)
@@ -41,18 +57,6 @@ def length_of(stream: object) -> int | None:
         return None
 
 
-class SourceExamples(NamedTuple):
-    """The examples of the data set from which items were made.
-
-    `indices`: the numbers of the examples in the data set.
-    `in_order`: whether it is certain that every stage has kept the order of
-        the examples.
-    """
-
-    indices: list[Any]
-    in_order: bool
-
-
 # The most examples that an error lists.
 SHOWN = 10
 
@@ -63,7 +67,7 @@ def skip(iterator: DataIterator, count: int) -> None:
         stage_of(iterator.data_stream).skip(iterator.epoch, count)
 
 
-def source_examples(iterator: DataIterator | ReadAhead,
+def source_examples(iterator: EpochIterator | ReadAhead,
                     count: int) -> SourceExamples | None:
     """Return the examples from which the last items of an epoch were made;
     None if they are not known.
@@ -73,12 +77,35 @@ def source_examples(iterator: DataIterator | ReadAhead,
     if isinstance(iterator, ReadAhead):
         return _examples_before(
             iterator.source, iterator.num_ahead, count)
-    epoch, stream = iterator.epoch, iterator.data_stream
+    if not isinstance(iterator, EpochIterator):
+        # A stream of another library's makes its own.
+        return None
+    epoch, stage = iterator.epoch, stage_of(iterator.data_stream)
+    if epoch.is_asked and epoch.shard is not None and (
+            stage.own_shard is not None):
+        dealt: SourceExamples | None = epoch.dealt if count == 1 else None
+        return dealt
     requests = _last_requests(epoch, count)
     if requests is None:
         return None
-    with stage_of(stream).showing(epoch):
-        found: SourceExamples | None = stream.source_examples(requests)
+    found = examples_behind(stage, epoch, requests)
+    made = epoch.request_iterator
+    if found is not None and made is not None and (
+            epoch.short and stage.dataset is not None):
+        part = epoch.short.get(made.last_position)
+        if part is not None and count == 1:
+            found = found.pick(part.rows)
+    return found
+
+
+def examples_behind(stage: Stage, epoch: Epoch, requests: Sequence[Any],
+                    ) -> SourceExamples | None:
+    """Return the examples from which the items of the last requests of an
+    epoch were made; None if they are not known."""
+    if stage.is_foreign:
+        return None
+    with stage.showing(epoch):
+        found: SourceExamples | None = stage.stream.source_examples(requests)
     return found
 
 
@@ -95,7 +122,8 @@ def _examples_before(iterator: DataIterator, later: int,
     if found is None or (after is None and later):
         return None
     end = len(found.indices) - (0 if after is None else len(after.indices))
-    return found._replace(indices=found.indices[:end])
+    return SourceExamples(
+        cut_rows(found.made, slice(end)), found.in_order, found.stage)
 
 
 def _last_requests(epoch: Epoch, count: int) -> Sequence[Any] | None:
@@ -106,14 +134,11 @@ def _last_requests(epoch: Epoch, count: int) -> Sequence[Any] | None:
     requests = epoch.request_iterator
     if requests is None:
         step, shard = epoch.step, epoch.shard
-        first = epoch.position + (0 if shard is None else shard.offset)
+        first = epoch.requested + (0 if shard is None else shard.offset)
         return range(first - count * step, first, step)
-    if not requests.is_random_access:
-        return None
-    if isinstance(requests, RankRequests):
-        return requests.made_last(count)
-    return [requests.request_at(number) for number in range(
-        epoch.requested - count, epoch.requested)]
+    # The last request alone is kept, for a stage that asks after each item.
+    return requests.made_last(count) if (
+        requests.is_random_access or epoch.is_asked) else None
 
 
 def note_examples(error: Exception, child: DataIterator | ReadAhead,

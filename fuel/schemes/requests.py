@@ -43,6 +43,8 @@ class RequestIterator(RequestPosition):
     requests_examples = False
     # Number of indices of a whole request, None if unknown.
     batch_size: Any = None
+    # The last request, kept where requests cannot be made by their numbers.
+    last: Any = None
 
     # Not inherited from Iterator: isinstance is slow for a subclass of an
     # abstract base class.
@@ -91,6 +93,22 @@ class RequestIterator(RequestPosition):
         if position >= self.num_requests:
             return None
         return self._compact(position)
+
+    @property
+    def last_position(self) -> int:
+        """The position before the request that was made last (int)."""
+        return self.position - self.step
+
+    def made_last(self, count: int) -> list[Any] | None:
+        """Return the last `count` requests that were made; None if they are
+        not known."""
+        if not self.is_random_access:
+            return None if count > 1 or self.last is None else [self.last]
+        last = self.last_position
+        first = last - (count - 1) * self.step
+        return None if first < 0 else [
+            self.request_at(place)
+            for place in range(first, last + 1, self.step)]
 
     @property
     def is_random_access(self) -> bool:
@@ -415,7 +433,7 @@ class CountedRequests(RequestIterator):
         self.iterator = iterator
 
     def __next__(self) -> Any:
-        request = next(self.iterator)
+        self.last = request = next(self.iterator)
         self.position += 1
         return request
 
@@ -439,7 +457,7 @@ class ConcatenatedRequests(RequestIterator):
     def __next__(self) -> Any:
         while self.parts:
             try:
-                request = next(self.parts[0])
+                self.last = request = next(self.parts[0])
             except StopIteration:
                 self.parts = self.parts[1:]
             else:
@@ -473,6 +491,7 @@ class OneShotBatches(CountedRequests):
                 self.drop_last and len(request) < self.batch_size):
             raise StopIteration
         self.position += 1
+        self.last = request
         return request
 
     def __length_hint__(self) -> int:

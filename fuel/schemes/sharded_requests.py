@@ -79,11 +79,16 @@ class RowRequests(ChosenRequests):
                    else self.requests.request_at(position))
         if self.rows is None or position != self.position or request is None:
             return request
+        return self._cut(request, self.rows)
+
+    @staticmethod
+    def _cut(request: Any, chosen: slice | list[int]) -> Any:
+        """Return the chosen rows of a request."""
         indices = as_splittable(request)
-        if isinstance(self.rows, list) and not isinstance(
+        if isinstance(chosen, list) and not isinstance(
                 indices, numpy.ndarray):
-            return [indices[row] for row in self.rows]
-        rows = indices[self.rows]
+            return [indices[row] for row in chosen]
+        rows = indices[chosen]
         return (numpy.ascontiguousarray(rows)
                 if isinstance(rows, numpy.ndarray) else rows)
 
@@ -93,6 +98,16 @@ class RowRequests(ChosenRequests):
             raise StopIteration
         self.position += 1
         return request
+
+    def made_last(self, count: int) -> list[Any] | None:
+        """Return the last requests that were made; the last one is cut."""
+        found = self.requests.made_last(1) if (
+            not self.is_random_access) else [
+                self.request_at(self.position - back)
+                for back in range(count, 0, -1)]
+        if found and self.rows is not None:
+            found[-1] = self._cut(found[-1], self.rows)
+        return found
 
     def rows_at(self, position: int) -> BatchPart:
         """Return the chosen rows as a part of the request at a position."""
@@ -254,17 +269,17 @@ class RankRequests(ChosenRequests):
         """Return the indices of all ranks, None if batches are split."""
         return None if self.shard.splits else self.requests.plain_order()
 
-    def made_last(self, count: int) -> list[Any]:
-        """Return the last `count` requests of the rank that were made."""
+    @property
+    def last_position(self) -> int:
+        """The position before the request that was made last (int)."""
         # The last round may have been short.
-        begin = max(self._begin, self.position - self.step)
-        return [self.request_at(begin - back * self.step)
-                for back in reversed(range(count))]
+        return max(self._begin, self.position - self.step)
 
     def _next(self, compact: bool) -> Any:
         self._is_compact, self._begin = compact, self.position
         try:
-            return self.dealer.take(self.position, self._part)
+            self.last = self.dealer.take(self.position, self._part)
+            return self.last
         finally:
             self.position = self.dealer.next
 

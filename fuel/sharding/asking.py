@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from fuel.epochs.ahead import ReadAhead
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.readers import known_length
-from fuel.epochs.pipeline import why_not_one_to_one
+from fuel.epochs.pipeline import datasets_of, why_not_one_to_one
 from fuel.epochs.stage import Stage, children_of, stage_of
 from fuel.epochs.state import (
     RUNNING, Position, available, shallow_state)
@@ -210,7 +210,9 @@ def epoch_order(stream: StreamLike) -> EpochOrder:
     It is the order of the running epoch. If no epoch is running, it is the
     order of the epoch that the next iterator begins.
     """
-    query, stage = OrderQuery(), stage_of(stream)
+    query, stage = OrderQuery(datasets={
+        id(dataset): number for number, dataset in enumerate(
+            datasets_of(stream))}), stage_of(stream)
     shared = shared_draws(stream)
     if shared.now:
         return Unordered(shared.now)

@@ -25,18 +25,19 @@ KINDS: tuple[Kind, ...] = ('computed', 'drawn', 'replayed', 'none')
 # The number of items of an epoch that never ends.
 ENDLESS = 2 ** 62
 
-# The classes of requests for several rows.
-_SEVERAL = (list, tuple, range, slice, numpy.ndarray)
+#: The classes of requests for several rows.
+SEVERAL = (list, tuple, range, slice, numpy.ndarray)
 
 
 class DatasetRows(NamedTuple):
     """Rows of a data set.
 
-    `dataset`: number of the data set in the pipeline, from 0 on.
+    `dataset`: number of the data set in the pipeline, from 0 on; of items
+        that were read, the data set itself.
     `rows`: the rows, as a request to the `get_data` of the data set.
     """
 
-    dataset: int
+    dataset: Any
     rows: Any
 
 
@@ -64,7 +65,7 @@ def example_ids(made: Made) -> list[tuple[int, Any]]:
     """
     if isinstance(made, DatasetRows):
         rows = as_splittable(made.rows) if isinstance(
-            made.rows, _SEVERAL) else [made.rows]
+            made.rows, SEVERAL) else [made.rows]
         return [(made.dataset, row) for row in rows]
     if isinstance(made, Merged):
         return example_ids(made.parts[0])
@@ -75,7 +76,7 @@ def num_rows(made: Made) -> int:
     """Return the number of rows of an item."""
     if isinstance(made, DatasetRows):
         return len(as_splittable(made.rows)) if isinstance(
-            made.rows, _SEVERAL) else 1
+            made.rows, SEVERAL) else 1
     if isinstance(made, Merged):
         return num_rows(made.parts[0])
     return sum(map(num_rows, made.parts))
@@ -109,7 +110,7 @@ def _as_batch(made: Made) -> Made:
 def _dataset_of(made: Made) -> int | None:
     """Return the data set of a single row; None for several rows or parts."""
     return made.dataset if isinstance(made, DatasetRows) and not isinstance(
-        made.rows, _SEVERAL) else None
+        made.rows, SEVERAL) else None
 
 
 def cut_rows(made: Made, rows: slice) -> Made:
@@ -127,6 +128,21 @@ def cut_rows(made: Made, rows: slice) -> Made:
             found.append(cut_rows(part, slice(first, end)))
         passed += count
     return join_parts(found)
+
+
+def single_row(made: Made, row: int) -> Made:
+    """Return a row of a batch as a single example."""
+    if isinstance(made, DatasetRows):
+        return made._replace(rows=as_splittable(made.rows)[row])
+    if isinstance(made, Merged):
+        return made._replace(parts=tuple([
+            single_row(part, row) for part in made.parts]))
+    for part in made.parts:
+        count = num_rows(part)
+        if row < count:
+            return single_row(part, row)
+        row -= count
+    raise IndexError('a batch has fewer rows')
 
 
 class UnknownOrderError(ValueError):

@@ -6,12 +6,15 @@ rank makes only its own items, and reads only the examples that they need.
 """
 from __future__ import annotations
 
+import functools
 import weakref
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import can_seek, skip
+from fuel.epochs.examples import SourceExamples
+from fuel.epochs.pipeline import can_seek, examples_behind, skip
 from fuel.epochs.stage import Stage, children_of, stage_of
 from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.schemes.sharded_requests import RowRequests, marks
@@ -31,6 +34,10 @@ class ItemPlan:
     """
 
     num_items: int
+    # True if a stage above asks for the examples of each item; the examples of
+    # the item that was read last.
+    is_asked = False
+    examples: SourceExamples | None = None
     # True if the stream sets the attributes of the epoch by itself.
     is_shown = False
     # True if ranks cannot share the input of the stage instead of its items.
@@ -127,13 +134,21 @@ def has_numbered_items(stage: Stage) -> bool:
 
 
 class ItemsInOrder(ReadInOrder):
-    """Items that are read in order; each rank reads all of them."""
+    """Items that are read in order; each rank reads all of them.
+
+    `ask`: function that returns the examples of the item that was read last,
+        by its number; None unless a stage above asks for them.
+    `examples`: those of the item that the rank got last.
+    """
 
     is_shown = True
+    ask: Callable[[int], SourceExamples | None] | None = None
+    examples: SourceExamples | None = None
 
     def __init__(self, reader: EpochReader, position: int = 0) -> None:
         super().__init__(position, 0)
         self.reader = reader
+        self._found: dict[int, SourceExamples | None] = {}
 
     def first_item(self, epoch: Epoch) -> int:
         """Return the number of the item that is read next."""
@@ -141,6 +156,13 @@ class ItemsInOrder(ReadInOrder):
 
     def read(self) -> Any:
         """Return the next item."""
+        item = self.read_item()
+        if self.ask is not None:
+            self._found[self.position] = self.ask(self.position)
+        return item
+
+    def read_item(self) -> Any:
+        """Return the next item from the reader."""
         return self.reader.read()
 
     def skip(self, count: int) -> None:
@@ -158,6 +180,15 @@ class ItemsInOrder(ReadInOrder):
         """Return a kept item; the rank gets whole items only."""
         item: Batch = self.take_kept(dealt.item)
         return item
+
+    def take_kept(self, item: int) -> Any:
+        """Return a kept item, and find its examples."""
+        if self.ask is not None:
+            self.examples = self._found[item]
+            # Those of items that other ranks get are dropped.
+            self._found = {number: found for number, found
+                           in self._found.items() if number > item}
+        return super().take_kept(item)
 
     def end(self, item: int) -> None:
         """Do nothing: the items were read to their end."""
@@ -184,6 +215,12 @@ class DealtItems:
         self.dealer = Dealer(order, shard)
         self.dealer.next = order.first_item(epoch)
         self._is_over = False
+        self._is_asked = epoch.is_asked
+        if isinstance(order, ItemPlan):
+            order.is_asked = epoch.is_asked
+        elif epoch.is_asked:
+            order.ask = functools.partial(
+                _examples_read, self._epoch, self._stream, order.is_shown)
 
     @property
     def epoch(self) -> Any:
@@ -206,7 +243,10 @@ class DealtItems:
         dealer = self.dealer
         first = dealer.next
         try:
-            return dealer.take(first, self.order.take)
+            item: Batch = dealer.take(first, self.order.take)
+            if self._is_asked:
+                self.epoch.dealt = self.order.examples
+            return item
         except StopIteration:
             self._is_over = True
         finally:
@@ -248,6 +288,22 @@ class DealtItems:
     def close(self) -> None:
         """Close the reader."""
         self.order.close()
+
+
+def _examples_read(find_epoch: Any, find_stream: Any, is_shown: bool,
+                   number: int) -> SourceExamples | None:
+    """Return the examples of the item of a stage that was read last.
+
+    `is_shown`: whether the stream shows the attributes of the epoch only
+        while the item is read.
+    """
+    epoch, stream = find_epoch(), find_stream()
+    requests = epoch.request_iterator
+    made = [number if requests is None else requests.request_at(number)]
+    if is_shown:
+        return examples_behind(stage_of(stream), epoch, made)
+    found: SourceExamples | None = stream.source_examples(made)
+    return found
 
 
 def seek(iterator: DataIterator, number: int) -> None:

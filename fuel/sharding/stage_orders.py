@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from fuel.epochs.epoch import Epoch
+from fuel.epochs.examples import joined
+from fuel.epochs.pipeline import source_examples
 from fuel.epochs.stage import children_of, stage_of
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
@@ -458,11 +460,21 @@ class OrderPlan(ItemPlan):
         return self._read_parts(self.order.parts_of_rows(item, rows, padding))
 
     def _read_parts(self, parts: Iterable[ItemPart]) -> Batch:
-        children = self.children
-        return self.make([
-            read_at(children[place], item) if rows is None
-            else read_rows_at(children[place], item, rows)
-            for place, items, rows in parts for item in items])
+        found, examples = [], []
+        for place, items, rows in parts:
+            child = self.children[place]
+            for item in items:
+                found.append(read_at(child, item) if rows is None
+                             else read_rows_at(child, item, rows))
+                if self.is_asked:
+                    one = source_examples(child, 1)
+                    examples.append(one if one is None or rows is None
+                                    else one.rows(rows))
+        if self.is_asked:
+            self.examples = joined(
+                examples, self.children[0].data_stream.produces_examples
+                and not self.stream.produces_examples)
+        return self.make(found)
 
     def resume_point(self, item: int) -> tuple[object, list[Any]]:
         """Return the left-overs and the inputs' positions at an item."""

@@ -8,15 +8,16 @@ from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.readers import (
     close_state, known_length, open_reader, state_beside)
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import SourceExamples
+from fuel.epochs.examples import SourceExamples
 from fuel.sharding.shard_pipeline import check_agreement, warn_if_uneven
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.skipped import SkipLimit, check_skipping, skip_limit
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import NOT_STARTED, RUNNING
 from fuel.kernels.epoch_iterator import EpochIterator
-from fuel.schemes.iteration_scheme import batch_size_of
+from fuel.schemes.iteration_scheme import batch_size_of, chooses_examples
 from fuel.schemes.shard import Shard, as_shard
+from fuel.sharding.order import DatasetRows
 from fuel.streams.arguments import (
     StreamOptions, check_visited, refuse_no_dataset, refuse_positional,
     refuse_scheme_misfit, scheme_of)
@@ -216,14 +217,15 @@ class DataStream(AbstractDataStream):
 
         See :meth:`AbstractDataStream.source_examples`.
         """
-        if not covers(self, 'source_examples', ('get_data',)):
+        if not covers(self, 'source_examples', ('get_data',)) or not (
+                self.iteration_scheme is None
+                or chooses_examples(self.iteration_scheme)):
             return None
-        if self.produces_examples:
-            return SourceExamples(list(requests), True)
-        if self.iteration_scheme is None:
-            return None
-        return SourceExamples(
-            [index for request in requests for index in request], True)
+        if len(requests) == 1:
+            return SourceExamples(DatasetRows(self.dataset, requests[0]))
+        return SourceExamples(DatasetRows(
+            self.dataset, list(requests) if self.produces_examples else [
+                index for request in requests for index in request]))
 
     def known_types(self) -> SourceTypes:
         """Return the known types of each source.

@@ -31,6 +31,7 @@ from fuel.transformers.filter import Filter, Take
 from fuel.transformers.rename import FilterSources, Rename
 from fuel.transformers.flatten import Flatten
 from fuel.transformers.mapping import Mapping, SortMapping
+from fuel.transformers.mark_examples import MarkExamples
 from fuel.transformers.mixture import Mix
 from fuel.transformers.padding import MarkPadding, Padding
 from fuel.transformers.scaling import ScaleAndShift
@@ -46,10 +47,10 @@ __all__ = [
     'AgnosticSourcewiseTransformer', 'AgnosticTransformer',
     'BackgroundProcess', 'Batch', 'Cache', 'Cast', 'Chain', 'Expand',
     'ExpectsAxisLabels', 'Filter', 'FilterSources', 'Flatten', 'ForceFloatX',
-    'Mapping', 'MarkPadding', 'Merge', 'Mix', 'MultiProcessing',
-    'MultiThreading', 'Padding', 'Rename', 'ScaleAndShift',
-    'SeededTransformer', 'SortMapping', 'SourcewiseTransformer', 'Take',
-    'ToDense', 'Transformer', 'Unpack']
+    'Mapping', 'MarkExamples', 'MarkPadding', 'Merge', 'Mix',
+    'MultiProcessing', 'MultiThreading', 'Padding', 'Rename',
+    'ScaleAndShift', 'SeededTransformer', 'SortMapping',
+    'SourcewiseTransformer', 'Take', 'ToDense', 'Transformer', 'Unpack']
 
 # Most programs do without workers, so these are imported when asked for.
 _LAZY = {'BackgroundProcess': 'multiprocessing',

@@ -289,10 +289,11 @@ class Transformer(AbstractDataStream):
                 or stage.one_to_one):
             return None
         found = source_examples(self.child_epoch_iterator, len(requests))
-        if found is None or self.produces_examples or stage.keeps_rows:
+        if found is None or self.produces_examples or declares(
+                self, 'keeps_rows'):
             return found
         # transform_batch may change the order of the rows.
-        return found._replace(in_order=False)
+        return found.unordered(stage.name)
 
     def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
                     ) -> EpochOrder:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
+from fuel.epochs.examples import SourceExamples, joined
 from fuel.epochs.pipeline import (
     can_seek, can_seek_rows, length_of, source_examples)
 from fuel.epochs.state import position_of
@@ -179,13 +180,17 @@ class Batch(LeftoverStage):
             # If reading an example fails, the examples before it stay here.
             self._kept = (
                 Leftover(position_of(self.child_epoch_iterator), []),)
-        examples = self._kept[0].parts
+        examples, asked = self._kept[0].parts, self._asked
         while len(examples) < size:
             try:
                 examples.append(tuple(self._pull()))
             except StopIteration:
                 self._check_last(examples, size)
                 break
+            if asked is not None:
+                self._kept[0].note(self.child_epoch_iterator)
+        if asked is not None:
+            asked.last = joined(self._kept[0].examples, are_single=True)
         self._kept, self._size = (), len(examples)
         return _joined(examples, self.data_stream.sources)
 
@@ -208,6 +213,8 @@ class Batch(LeftoverStage):
 
     def source_examples(self, requests: Sequence[Any]) -> Any:
         """Return the examples that the last batch was made of."""
+        if self._asked is not None:
+            return self._asked.last
         return source_examples(self.child_epoch_iterator, self._size) if len(
             requests) == 1 else None
 
@@ -240,6 +247,8 @@ class UnpackPlan(RowPlan):
     # The number of the next example that was read and not returned.
     _expected = -1
     _examples: Iterator[Any] = iter(())
+    # The examples of data sets in the batch, if a stage above asks for them.
+    _found: SourceExamples | None = None
 
     @classmethod
     def open(cls, stream: Any, epoch: Epoch) -> Self:
@@ -263,8 +272,12 @@ class UnpackPlan(RowPlan):
             self._examples = iter(examples_of(read_rows_at(
                 self.children[0], batch, slice(row, None, self.step)),
                 self.sources))
+            if self.is_asked:
+                self._found = source_examples(self.children[0], 1)
         example = next(self._examples)
         self._expected = item + self.step
+        if self._found is not None:
+            self.examples = self._found.row(row)
         return example
 
 
@@ -344,6 +357,13 @@ class Unpack(Expand):
     def expand(self, item: Any) -> LazyPieces:
         """Return the examples of a batch."""
         return examples_of(item, self.data_stream.sources)
+
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the example that was made last."""
+        if not covers(self, 'source_examples', ('expand',)):
+            return super().source_examples(requests)
+        found = self.examples_read()
+        return found and found.row(self._kept[0].used - 1)
 
     def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
                     ) -> EpochOrder:

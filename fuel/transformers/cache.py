@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy
 
 from fuel.describe.source_types import SourceTypes, types_of
+from fuel.epochs.examples import joined
 from fuel.epochs.pipeline import can_seek_rows
 from fuel.epochs.state import position_of
 from fuel.schemes import BatchSizeScheme, ConstantScheme
@@ -214,6 +215,8 @@ class Cache(LeftoverStage):
         position = position_of(self.child_epoch_iterator)
         chunk = Leftover(
             position, *batch_rows(self._pull(), self.data_stream.sources))
+        if self._asked is not None:
+            chunk.note(self.child_epoch_iterator)
         if chunk.size:
             self._kept += (chunk,)
         return chunk.size
@@ -221,16 +224,22 @@ class Cache(LeftoverStage):
     def _take(self, size: int) -> tuple[Any, ...]:
         """Return the next examples, as many as there are up to `size`."""
         pieces: list[list[Any]] = [[] for _ in self._kept[0].parts]
+        examples: list[Any] = []
         for chunk in self._kept:
             stop = min(chunk.size, chunk.used + size)
             for piece, part in zip(pieces, chunk.parts, strict=True):
                 piece.append(
                     part[chunk.used:stop] if type(part) is numpy.ndarray
                     else rows_between(part, chunk.used, stop))
+            if chunk.examples is not None and chunk.used < stop:
+                found, = chunk.examples
+                examples.append(found and found.rows(slice(chunk.used, stop)))
             size -= stop - chunk.used
             chunk.used = stop
         self._kept = tuple([
             chunk for chunk in self._kept if chunk.used < chunk.size])
+        if self._asked is not None:
+            self._asked.last = joined(examples)
         return tuple([join(piece) for piece in pieces])
 
     def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,

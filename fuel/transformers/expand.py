@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
+from fuel.epochs.examples import SourceExamples
 from fuel.epochs.pipeline import can_seek, length_of
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import position_of
@@ -107,6 +108,8 @@ class PiecePlan(OrderPlan):
         self._number = -1
         found = self.stream.read_piece(number, piece, is_new)
         self._number, self._used = number, piece + 1
+        if self.is_asked:
+            self.examples = self.stream.source_examples([item])
         return found
 
     def end(self, item: int) -> None:
@@ -292,6 +295,22 @@ class Expand(LeftoverStage):
         except Exception as error:  # noqa: BLE001 - raised there
             self._raise_explained(error, item)
         self._kept = Pieces(position, found, size, before, item),
+        if self._asked is not None:
+            self._kept[0].note(child)
+
+    def examples_read(self) -> SourceExamples | None:
+        """Return the examples of the item whose pieces are made; None if they
+        are not known."""
+        found = self._kept[0].examples if self._kept else None
+        return found and found[0]
+
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples of the item that the last piece was made of."""
+        found = self.examples_read()
+        if found is None or (
+                self.produces_examples and self.data_stream.produces_examples):
+            return found
+        return found.unordered(stage_of(self).name)
 
     def _as_pieces(self, found: Any, size: int | None) -> Any:
         """Return the checked result of :meth:`expand`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
-from fuel.epochs.pipeline import length_of
+from fuel.epochs.pipeline import length_of, source_examples
 from fuel.sharding.asking import StageEpoch
 from fuel.sharding.order import EpochOrder
 from fuel.sharding.stage_orders import OrderPlan, TakenOrder
@@ -74,6 +74,11 @@ class Filter(Transformer):
                        'left out where they come, before Batch'))
                 raise
 
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples of the last item, which was read last."""
+        return source_examples(
+            self.child_epoch_iterator, 1) if len(requests) == 1 else None
+
 
 class TakePlan(OrderPlan):
     """Makes an item by its number, from a stream that can seek."""
@@ -128,6 +133,10 @@ class Take(Transformer):
         data = self._pull()
         self._taken += 1
         return data
+
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples of the last items, which were read last."""
+        return source_examples(self.child_epoch_iterator, len(requests))
 
     def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
                     ) -> EpochOrder:

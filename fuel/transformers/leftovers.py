@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+from fuel.epochs.epoch import asking
+from fuel.epochs.examples import Asked
+from fuel.epochs.pipeline import source_examples
 from fuel.transformers.base import Transformer
 from fuel.utils.checks import saved_count
 
@@ -21,7 +24,11 @@ class Leftover:
     `parts`: the parts of the input, in the order in which they are used.
     `size`: number of parts, if known.
     `used`: number of parts that were used.
+    `examples`: for each item that was read for it, the examples of data sets
+        from which the item was made; None unless a stage above asks for them.
     """
+
+    examples: Any = None
 
     def __init__(self, position: object, parts: Any,
                  size: int = sys.maxsize) -> None:
@@ -29,6 +36,15 @@ class Leftover:
         self.parts = parts
         self.size = size
         self.used = 0
+
+    def note(self, child: Any) -> None:
+        """Add the examples of the item that was read last to `examples`.
+
+        `child`: the iterator that is read.
+        """
+        if self.examples is None:
+            self.examples = []
+        self.examples.append(source_examples(child, 1))
 
     def is_left(self) -> bool:
         """Return whether parts may be left."""
@@ -160,9 +176,11 @@ class LeftoverStage(Transformer):
     left-overs of their own after this class.
     """
 
-    epoch_attributes = (*Transformer.epoch_attributes, '_kept')
+    epoch_attributes = (*Transformer.epoch_attributes, '_kept', '_asked')
     # Items that were read, the oldest first.
     _kept: tuple[Any, ...] = ()
+    # The examples of the last item, if a stage above asks for them.
+    _asked: Asked | None = None
     # True if a class after this one in the MRO has left-overs too.
     _inherits_leftover = False
 
@@ -182,7 +200,12 @@ class LeftoverStage(Transformer):
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch."""
         self._kept = ()
+        self._asked = Asked() if asking.examples else None
         super().start_epoch()
+
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples that the last item was made of."""
+        return self._asked and self._asked.last
 
     def _oldest(self) -> Leftover | None:
         """Return the first input item that is not used up."""

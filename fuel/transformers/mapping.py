@@ -139,16 +139,6 @@ class Mapping(AgnosticTransformer):
     # True once the first result of the function was checked.
     _is_checked = False
 
-    def source_examples(self, requests: Sequence[Any]) -> Any:
-        """Return the examples of the last items.
-
-        For batches their order is not known: the function may sort rows.
-        """
-        found = super().source_examples(requests)
-        if found is None or self.produces_examples:
-            return found
-        return found._replace(in_order=False)
-
     def _get_sources(self) -> Any:
         sources = self.data_stream.sources
         if not self.add_sources:

@@ -7,9 +7,11 @@ from contextlib import suppress
 from typing import Any, Unpack
 
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
-from fuel.epochs.pipeline import length_of
+from fuel.epochs.examples import SourceExamples, merged
+from fuel.epochs.pipeline import length_of, source_examples
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING
+from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.sharding.asking import StageEpoch
 from fuel.sharding.order import EpochOrder
 from fuel.sharding.planned import seek
@@ -86,6 +88,13 @@ class SeveralStreams(AbstractDataStream):
                 stage_of(stream).load(part)
             iterators.append(stream.get_epoch_iterator())
         return iterators
+
+    def _examples_of(self, place: int) -> SourceExamples | None:
+        """Return the examples of the item that was read last from a stream;
+        None unless a stage above asks for them."""
+        child = self.child_epoch_iterators[place]
+        return source_examples(child, 1) if isinstance(
+            child, EpochIterator) and child.epoch.is_asked else None
 
     def _refuse(self, request: Request) -> None:
         if request is not None:
@@ -200,6 +209,11 @@ class Chain(SeveralStreams):
             self._place += 1
         raise StopIteration
 
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples of the last item, of the stream that is read
+        now."""
+        return self._examples_of(self._place)
+
     def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
                     ) -> EpochOrder:
         """Return the order of an epoch."""
@@ -228,7 +242,10 @@ class MergedPlan(OrderPlan):
         """Return an item."""
         for child in self.children:
             seek(child, item)
-        return self.stream.get_data()
+        data = self.stream.get_data()
+        if self.is_asked:
+            self.examples = self.stream.source_examples([item])
+        return data
 
     def end(self, item: int) -> None:
         """Read past the end: the stage reports streams of unequal length."""
@@ -346,6 +363,11 @@ class Merge(SeveralStreams):
                     ) -> EpochOrder:
         """Return the order of an epoch."""
         return MergedOrder(inputs)
+
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples of the last item, those of each stream."""
+        return merged(list(map(
+            self._examples_of, range(len(self.child_epoch_iterators)))))
 
     def _check_end(self, ended: int) -> None:
         """Warn, or raise, if the stream `ended` ended before another did."""

@@ -12,7 +12,9 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.transformers.base import ALL
-from fuel.epochs.epoch import Epoch
+from fuel.epochs.epoch import Epoch, asking
+from fuel.epochs.examples import SourceExamples
+from fuel.epochs.pipeline import source_examples
 from fuel.sharding.asking import StageEpoch
 from fuel.sharding.draws import Draws
 from fuel.sharding.order import EpochOrder, ItemPart
@@ -74,7 +76,10 @@ class BufferPlan(ItemPlan):
             while held.popped < item:
                 self._pop(held)
         self._go_to(item)
-        return read_at(self.child, self._pop(held))
+        example = read_at(self.child, self._pop(held))
+        if self.is_asked:
+            self.examples = source_examples(self.child, 1)
+        return example
 
     def resume_point(self, item: int) -> tuple[object, list[Any]]:
         """Return the left-overs and the input's position at an item."""
@@ -173,8 +178,14 @@ class ShuffleBuffer(SeededTransformer):
         except StopIteration:
             held.is_over = True
         else:
-            held.push(_when(
-                self._key, self.buffer_size, held, held.next), example)
+            held.push(
+                _when(self._key, self.buffer_size, held, held.next), example,
+                None if held.examples is None
+                else source_examples(self.child_epoch_iterator, 1))
+
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the example that left the buffer last."""
+        return self._held.found
 
     def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
                     ) -> EpochOrder:
@@ -211,7 +222,14 @@ class ShuffleBuffer(SeededTransformer):
 
 
 class _Held:
-    """The examples that are held back."""
+    """The examples that are held back.
+
+    `examples`: the example of a data set that each was made of, by its place;
+        None unless a stage above asks for them.
+    `found`: that of the example that was delivered last.
+    """
+
+    found: SourceExamples | None = None
 
     def __init__(self, next_: int, last: Sequence[Any] | None) -> None:
         self.next = next_
@@ -222,6 +240,8 @@ class _Held:
         self.popped = 0
         self.block = -1
         self.draws: list[float] = []
+        self.examples: dict[int, SourceExamples | None] | None = (
+            {} if asking.examples else None)
 
     def is_first_known(self, size: int) -> bool:
         """Return whether the first held example comes before all unread ones.
@@ -244,10 +264,16 @@ class _Held:
         # At equal moments the earlier example comes first.
         return self.next >= size and when <= self.next - size + 1
 
-    def push(self, when: float, example: object) -> None:
-        """Hold the next example, unless it was delivered before."""
+    def push(self, when: float, example: object,
+             found: SourceExamples | None = None) -> None:
+        """Hold the next example, unless it was delivered before.
+
+        `found`: the example of a data set that it was made of.
+        """
         if self.last is None or [when, self.next] > self.last:
             heapq.heappush(self.heap, (when, self.next, example))
+            if self.examples is not None:
+                self.examples[self.next] = found
         self.next += 1
 
     def pop(self) -> Any:
@@ -257,6 +283,8 @@ class _Held:
         when, place, example = heapq.heappop(self.heap)
         self.last = [when, place]
         self.popped += 1
+        if self.examples is not None:
+            self.found = self.examples.pop(place, None)
         return example
 
     def pop_place(self, key: int, size: int,

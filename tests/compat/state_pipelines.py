@@ -22,9 +22,10 @@ from fuel.server import Server
 from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import (
     AgnosticSourcewiseTransformer, Batch, Cache, Cast, Chain, Filter,
-    FilterSources, Flatten, ForceFloatX, Mapping, MarkPadding, Merge, Mix,
-    MultiProcessing, MultiThreading, Padding, Rename, ScaleAndShift,
-    SeededTransformer, SortMapping, Take, ToDense, Transformer, Unpack)
+    FilterSources, Flatten, ForceFloatX, Mapping, MarkExamples, MarkPadding,
+    Merge, Mix, MultiProcessing, MultiThreading, Padding, Rename,
+    ScaleAndShift, SeededTransformer, SortMapping, Take, ToDense,
+    Transformer, Unpack)
 from fuel.transformers.defaults import ToBytes
 from fuel.transformers.image import (
     CenterCrop, CutMix, ImagesFromBytes, MinimumImageDimensions, MixUp,
@@ -341,6 +342,8 @@ PIPELINES = {name: gathered(build) for name, build in {
     'FilterSources': lambda: FilterSources(measured(), ('x', 'name')),
     'Rename': lambda: Rename(measured(), {'x': 'z'}),
     'MarkPadding': lambda: MarkPadding(batches(2)).shard(2, 3, uneven='pad'),
+    'MarkExamples': lambda: MarkExamples(Batch(
+        ShuffleBuffer(examples(), 7, seed=1), batch_size=5)),
     'SortMapping': lambda: Mapping(
         Batch(documents(), batch_size=5), SortMapping(operator.itemgetter(0))),
     'Mapping, partial': lambda: Mapping(

@@ -20,6 +20,7 @@ UNKNOWN_LENGTH = (
     'BucketBatch', 'Chunk', 'Chunk shifted', 'Pack', 'Pack batches',
     'Pack of Chunk', 'Mix', 'Mix to the last', 'Batch of Mix',
     'Noisy left-overs', 'Running', 'sharded Unpack', 'sharded Cache',
+    'MarkExamples examples', 'sharded MarkExamples of Filter',
     'sharded Filter', 'sharded TextFile', 'sparse Filter', 'sparse Cache',
     'sparse Cache refilled', 'sparse Unpack', 'sparse ShuffleBuffer',
     'sparse Mix', 'sharded sparse Batch', 'sharded sparse Cache',

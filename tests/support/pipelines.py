@@ -63,6 +63,7 @@ from fuel.transformers import (
     Flatten,
     ForceFloatX,
     Mapping,
+    MarkExamples,
     MarkPadding,
     Merge,
     Mix,
@@ -751,6 +752,19 @@ PIPELINES = {
         batches(dataset=sparse()).shard(1, 3, 'example', 'pad')),
     'MarkPadding': lambda f: MarkPadding(
         batches().shard(1, 3, uneven='pad')),
+    'MarkExamples': lambda f: MarkExamples(Merge(
+        (batches(), batches(SequentialScheme(N, 4))), tuple('abcd')),
+        of='c'),
+    'MarkExamples examples': lambda f: MarkExamples(Unpack(Cache(
+        Batch(ShuffleBuffer(sentences(), 5), ConstantScheme(4)),
+        ConstantScheme(3)))),
+    'MarkExamples of bad records': lambda f: MarkExamples(
+        undamaged(ShuffledScheme(N, 4))),
+    'sharded MarkExamples': lambda f: MarkExamples(Batch(
+        examples(), ConstantScheme(4))).shard(1, 3, 'example', 'pad'),
+    'sharded MarkExamples of Filter': lambda f: Cast(MarkExamples(
+        Filter(examples(), is_even)), 'float32', which_sources=('x',)).shard(
+            0, 2),
     # Images.
     'ImagesFromBytes': lambda f: images(),
     'ImagesFromBytes skipping': lambda f: images((2, 5), on_error='skip'),

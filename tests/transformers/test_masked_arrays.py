@@ -24,7 +24,7 @@ from fuel.streams import DataStream, ServerDataStream
 from fuel.testing.data import arrays_in, freeze, overwrite
 from fuel.transformers import (BackgroundProcess, Batch, Cache, Cast, Chain,
                                Filter, FilterSources, Flatten, ForceFloatX,
-                               Mapping, MarkPadding, Merge, Mix,
+                               Mapping, MarkExamples, MarkPadding, Merge, Mix,
                                MultiProcessing, MultiThreading, Padding,
                                Rename, ScaleAndShift, SortMapping,
                                SourcewiseTransformer, Take, ToDense, Unpack)
@@ -217,6 +217,7 @@ KEPT = {
     'FilterSources': lambda x: FilterSources(batches(x, y=x), ('x',)),
     'Rename': lambda x: Rename(batches(x), {'x': 'y'}),
     'Merge': lambda x: Merge((batches(x), batches(x)), ('x', 'y')),
+    'MarkExamples': lambda x: MarkExamples(batches(x)),
     'MarkPadding': lambda x: MarkPadding(batches(x)),
     'Batch': lambda x: Batch(examples(x), batch_size=5),
     'Batch of single values': lambda x: Batch(

@@ -117,6 +117,8 @@ class ImagesFromBytes(DecodingStage):
     num_skipped = 0
     upright: bool | None = None
     _has_warned = False
+    # The rows of the last batch that are left if some were left out.
+    _good: list[int] | None = None
 
     def __init__(self, data_stream: StreamLike, color_mode: str | None = 'RGB',
                  shrink_to: Sequence[int] | None = None,
@@ -161,9 +163,16 @@ class ImagesFromBytes(DecodingStage):
             data = super().get_data(request)
             if self.on_error == 'raise':
                 return data
+            self._good = None
             data = self._leave_out(data)
             if data is not None:
                 return data
+
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples of the last items, without those left out."""
+        found = super().source_examples(requests)
+        return found if found is None or self._good is None else (
+            found.pick(self._good))
 
     def known_types(self) -> SourceTypes:
         """Return the known types of each source.
@@ -228,6 +237,7 @@ class ImagesFromBytes(DecodingStage):
         good = [place for place, fine in enumerate(is_good) if fine]
         bad = [place for place, fine in enumerate(is_good) if not fine]
         self._count(len(bad), f'a batch of {len(is_good)}', data, bad)
+        self._good = good
         if not good:
             return None
         return tuple([pick_examples(part, good) for part in data])

@@ -233,6 +233,15 @@ class Mix(SeveralStreams, CarriesInputs):
         return self.mixture_reader(
             self._mixture, self.child_epoch_iterators).read_request(request)
 
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples of the last item, of the stream that was
+        chosen."""
+        if len(requests) > 1 or self._mixture is None or (
+                not covers(self, 'source_examples', ('get_data',))):
+            return None
+        _, point = requests[0]
+        return self._examples_of(self._mixture.choose(point))
+
     def mixture_reader(self, mixture: Mixture, iterators: list[Any]
                        ) -> MixtureItems:
         """Return a reader of an epoch's items."""

@@ -8,10 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy
 
-from fuel.epochs.epoch import Epoch
+from fuel.epochs.epoch import Epoch, asking_examples
+from fuel.epochs.examples import SourceExamples
 from fuel.epochs.pipeline import (
-    batch_size_below, can_seek, is_skippable, length_of, skip)
+    batch_size_below, can_seek, is_skippable, length_of, skip,
+    source_examples)
 from fuel.epochs.state import as_state, position_of
+from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.requests import BatchSizeRequests
 from fuel.schemes.shard import Shard
 from fuel.sharding.shard_pipeline import copied_pipeline
@@ -82,6 +85,11 @@ class MixtureItems:
         position, point = request
         self.skip_to(position)
         return self._take(point)
+
+    def last_examples(self, request: tuple[int, int]) -> SourceExamples | None:
+        """Return the examples of the item that was read last."""
+        return source_examples(
+            self.iterators[self.mixture.choose(request[1])], 1)
 
     def read_at(self, position: int) -> Batch:
         """Return an item by its position; all streams can seek."""
@@ -157,8 +165,11 @@ class MixtureItems:
         """Begin the next epoch of a stream."""
         self.mixture.restart(place, self.iterators)
         # Released first, so that the stream has one epoch at a time.
-        self.iterators[place] = None
-        self.iterators[place] = self._streams[place].get_epoch_iterator()
+        left = self.iterators[place]
+        is_asked = isinstance(left, EpochIterator) and left.epoch.is_asked
+        left = self.iterators[place] = None
+        with asking_examples(is_asked):
+            self.iterators[place] = self._streams[place].get_epoch_iterator()
 
     def _empty(self, place: int) -> ValueError:
         return ValueError(
@@ -299,7 +310,7 @@ class MixtureInOrder(ItemsInOrder):
         super().__init__(reader, reader.mixture.position())
         self._get = get
 
-    def read(self) -> tuple[Any, Exception | None]:
+    def read_item(self) -> tuple[Any, Exception | None]:
         """Return the next item, or the error of reading it."""
         request = self.reader.mixture.points.request_at(self.position)
         if request is None:
@@ -406,17 +417,23 @@ class MixturePlan(ItemPlan):
 
     def read(self, item: int) -> Batch:
         """Return an item."""
-        return self.reader.read_at(item)
+        data = self.reader.read_at(item)
+        if self.is_asked:
+            self.examples = self.reader.last_examples(
+                self.mixture.points.request_at(item))
+        return data
 
     def read_rows(self, item: int, rows: slice, padding: int) -> Batch:
         """Return rows of a batch, padded from the start of its stream."""
         place, number, plan = self._find(item)
+        plan.is_asked = self.is_asked
         self.mixture.taken[place] += 1
         try:
             batch = plan.read_rows(number, rows, padding)
         finally:
             # Padding has moved the stream to its start.
             seek(plan.children[0], number + 1)
+        self.examples = plan.examples
         finish = self.reader.finish
         return batch if finish is None else finish(batch, place)
 

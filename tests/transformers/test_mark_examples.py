@@ -1,0 +1,474 @@
+"""The marks of MarkExamples name the rows that the data come from."""
+import itertools
+from contextlib import suppress
+from functools import partial
+
+import numpy
+import pytest
+from support import pipelines
+
+from fuel.datasets import Dataset, IndexableDataset, IterableDataset
+from fuel.epochs.pipeline import datasets_of
+from fuel.epochs.readers import takes_requests
+from fuel.interop.paddle import ProviderDataset
+from fuel.schemes import (
+    ConcatenatedScheme, ConstantScheme, IterationScheme, SequentialScheme,
+    ShuffledScheme)
+from fuel.server import Server
+from fuel.sharding.asking import epoch_order
+from fuel.sharding.order import UnknownOrderError, example_ids
+from fuel.streams import DataStream, ServerDataStream
+from fuel.testing import ReplayProcess, check_stream
+from fuel.transformers import (
+    Batch, Cache, Cast, Chain, Filter, Mapping, MarkExamples, Merge, Mix,
+    MultiProcessing, MultiThreading, Rename, Take, Transformer, Unpack)
+from fuel.transformers.shuffling import ShuffleBuffer
+
+N = 14
+
+# The examples of their rows are not known.
+OF_THE_ITEM = {
+    'Mapping', 'Mapping add_sources', 'SortMapping', 'Mapping dict',
+    'SeededMapping', 'sparse Mapping', 'sparse SortMapping',
+    'Expand batches', 'Noisy', 'Noisy left-overs', 'Running',
+    'MixUp', 'CutMix', 'CutMix pairs', 'BucketBatch', 'Pack', 'Pack of Chunk',
+    'Pack batches'}
+# Their items are made elsewhere.
+ELSEWHERE = {'MultiProcessing', 'MultiThreading', 'sparse MultiProcessing'}
+# Many rows are alike.
+ALIKE = {'IndexableDataset records', 'Windows HDF5Dataset',
+         'sharded TextFile'}
+# No source comes as the data set has it: it is scaled, decoded or cut.
+CHANGED = {
+    'SeededMapping examples', 'ScaleAndShift in float32', 'Cast fused',
+    'Padding', 'Mix with itself', 'Chain with itself',
+    'ImagesFromBytes examples', 'TextFile batches', 'Window', 'NGrams',
+    'Chunk', 'Chunk shifted'}
+
+
+@pytest.fixture(scope='module')
+def files(tmp_path_factory):
+    """Return the folder of the files that the pipelines read."""
+    folder = tmp_path_factory.mktemp('pipelines')
+    pipelines.write_files(folder)
+    return folder
+
+
+def content(value):
+    """Return data of any type as plain values that compare."""
+    if hasattr(value, 'toarray'):
+        value = value.toarray()
+    if isinstance(value, (numpy.ndarray, numpy.void)) and value.dtype.names:
+        value = value.tolist()
+    if isinstance(value, (list, tuple, numpy.ndarray)):
+        return [content(part) for part in value]
+    return value if isinstance(value, (bytes, str, dict)) else (
+        float(numpy.float32(value)))
+
+
+def rows_of(part, is_example=False):
+    """Return the contents of the rows of a source."""
+    if hasattr(part, 'toarray'):
+        # Of an example, too, it has rows.
+        return content(part)
+    return [content(part)] if is_example else content(part)
+
+
+class Rows:
+    """The rows of data sets, as their get_data gives them."""
+
+    def __init__(self, stream):
+        self.datasets = datasets_of(stream)
+        self.known = {}
+
+    def __call__(self, number, row):
+        """Return the content of each source of a row."""
+        if (number, row) not in self.known:
+            self.known[number, row] = self._read(self.datasets[number], row)
+        return self.known[number, row]
+
+    def _read(self, dataset, row):
+        state = dataset.open()
+        if takes_requests(dataset) is not False and not isinstance(
+                dataset, ProviderDataset):
+            return [rows_of(part)[0]
+                    for part in dataset.get_data(state, [row])]
+        for _ in range(row + 1):
+            found = dataset.get_data(state)
+        return list(map(content, found))
+
+    def identifying(self):
+        """Return the places of the sources that tell rows apart."""
+        columns = zip(*self.known.values(), strict=False)
+        return {place for place, column in enumerate(columns)
+                if len(set(map(str, column))) >= min(4, len(self.known))}
+
+
+def fitting(marked, rows):
+    """Return pairs of sources, of a marked stream and of the data sets, that
+    agree for all rows."""
+    is_example, found = marked.produces_examples, None
+    for *data, marks in marked.get_epoch_iterator():
+        assert marks.dtype == numpy.int64
+        parts = [rows_of(part, is_example) for part in data]
+        listed = marks.reshape(-1, 2).tolist()
+        assert [len(listed)] * len(parts) == list(map(len, parts))
+        for place, mark in enumerate(listed):
+            agree = {(ours, theirs) for ours, part in enumerate(parts)
+                     for theirs, value in enumerate(rows(*mark))
+                     if part[place] == value}
+            found = agree if found is None else found & agree
+    return found
+
+
+def as_marked(stream):
+    """Return a stream with marks, if it has none."""
+    return stream if 'example' in stream.sources else MarkExamples(stream)
+
+
+@pytest.mark.parametrize('name', sorted(
+    pipelines.PIPELINES.keys() - OF_THE_ITEM - ELSEWHERE - CHANGED))
+def test_marks_are_where_the_data_come_from(name, files):
+    """The data set's own row has what the marked row has."""
+    stream = pipelines.build(name, files)
+    rows = Rows(stream)
+    found = fitting(as_marked(stream), rows)
+    assert found
+    if name not in ALIKE:
+        assert rows.identifying() & {theirs for _, theirs in found}
+
+
+@pytest.mark.parametrize('name', sorted(CHANGED))
+def test_changed_data_have_marks(name, files):
+    """There is a mark for each row, of rows that the data sets have."""
+    stream = MarkExamples(pipelines.build(name, files))
+    found = {tuple(mark) for *_, marks in stream
+             for mark in marks.reshape(-1, 2).tolist()}
+    assert found
+    read = Rows(stream)
+    assert all(read(*mark) for mark in found)
+
+
+@pytest.mark.parametrize('name', sorted(OF_THE_ITEM))
+def test_rows_that_are_not_known_are_refused(name, files):
+    """The error names the stage that hides them."""
+    stream = pipelines.build(name, files)
+    with pytest.raises(NotImplementedError, match=(
+            r'put MarkExamples before that stage')) as caught:
+        next(MarkExamples(stream).get_epoch_iterator())
+    names = [type(stream).__name__]
+    while hasattr(stream, 'data_stream'):
+        stream = stream.data_stream
+        names.append(type(stream).__name__)
+    assert any(f'an item of {name} ' in str(caught.value) for name in names)
+
+
+@pytest.mark.parametrize('name', sorted(ELSEWHERE))
+def test_items_of_workers_are_refused(name, files):
+    """The stage is put before the workers."""
+    with pytest.raises(ValueError, match='MarkExamples before that stage'):
+        MarkExamples(pipelines.build(name, files))
+
+
+def test_marks_pass_through_workers_threads_and_server(files):
+    """They are a source like any other there."""
+    expected = [marks.tolist() for *_, marks in marked_batches()]
+    for stage in MultiProcessing, MultiThreading:
+        with stage(marked_batches()) as stream:
+            assert expected == [marks.tolist() for *_, marks in stream]
+    with MultiProcessing(MarkExamples(batches()), num_workers=2) as stream:
+        assert check_own(MarkExamples(batches())) == [
+            marks.tolist() for _, marks in stream]
+    with Server(marked_batches(), port=0) as server:
+        client = ServerDataStream(('x', 'example'), port=server.port)
+        assert expected == [marks.tolist() for *_, marks in client]
+        with pytest.raises(ValueError, match='in the server'):
+            MarkExamples(Rename(client, {'example': 'other'}))
+
+
+# --- data that hold their own number and that of their data set
+
+
+def numbers(number=0, count=N):
+    """Return a data set whose rows are its number and their own."""
+    return IndexableDataset({'x': numpy.stack(
+        [numpy.full(count, number), numpy.arange(count)], axis=1)})
+
+
+def batches(number=0, size=4, scheme=ShuffledScheme):
+    """Return a stream of batches."""
+    return DataStream(numbers(number), iteration_scheme=scheme(N, size))
+
+
+def examples(number=0):
+    """Return a stream of examples."""
+    return DataStream(numbers(number), shuffle=True, seed=number)
+
+
+def lines(number=0):
+    """Return a stream of examples that are read in order."""
+    return DataStream(IterableDataset({'x': list(numpy.stack(
+        [numpy.full(N, number), numpy.arange(N)], axis=1))}))
+
+
+def marked_batches():
+    """Return a stream of marked batches."""
+    return MarkExamples(Batch(ShuffleBuffer(examples(), 5), batch_size=3))
+
+
+def is_kept(data):
+    """Return whether Filter keeps an example."""
+    return data[0][1] % 3 > 0
+
+
+class Pairs(IterationScheme):
+    """A scheme of a user's, whose requests are known when they are made."""
+
+    requests_examples = False
+
+    def get_request_iterator(self):
+        """Return an iterator over pairs of rows."""
+        return iter([[n, N - 1 - n] for n in range(N // 2)])
+
+
+STREAMS = {
+    'batches': batches,
+    'examples': examples,
+    'lines': lines,
+    'a scheme of a user': lambda: DataStream(
+        numbers(), iteration_scheme=Pairs()),
+    'ConcatenatedScheme': lambda: DataStream(
+        numbers(), iteration_scheme=ConcatenatedScheme([
+            ShuffledScheme(9, 4), SequentialScheme([9, 13], 2)])),
+    'Cast': lambda: Cast(batches(), 'float64'),
+    'Batch': lambda: Batch(examples(), batch_size=4),
+    'Batch of Filter': lambda: Batch(Filter(lines(), is_kept), batch_size=4),
+    'Batch of Unpack': lambda: Batch(Unpack(batches()), batch_size=5),
+    'Unpack': lambda: Unpack(batches()),
+    'Unpack of Cache': lambda: Unpack(Cache(batches(), ConstantScheme(3))),
+    'Cache': lambda: Cache(batches(), ConstantScheme(3)),
+    'Cache of Batch': lambda: Cache(
+        Batch(ShuffleBuffer(lines(), 6), batch_size=4), ConstantScheme(6)),
+    'Filter': lambda: Filter(examples(), is_kept),
+    'Take': lambda: Take(batches(), 3),
+    'Take of Filter': lambda: Take(Filter(examples(), is_kept), 5),
+    'ShuffleBuffer': lambda: ShuffleBuffer(examples(), 4),
+    'ShuffleBuffer of lines': lambda: ShuffleBuffer(lines(), 4),
+    'Mapping of examples': lambda: Mapping(examples(), tuple),
+    'Chain': lambda: Chain((batches(), batches(1))),
+    'Chain of lines': lambda: Chain((lines(), lines(1))),
+    'Batch of Chain': lambda: Batch(
+        Chain((lines(), examples(1))), batch_size=5),
+    'Mix': lambda: Mix((batches(), batches(1)), [2, 1], stop='last'),
+    'Mix for ever': lambda: Mix(
+        (ShuffleBuffer(Unpack(batches()), 3), examples(1)),
+        stop='forever', epoch_size=40),
+    'Mix of lines': lambda: Mix(
+        (lines(), Filter(examples(1), is_kept)), [1, 2], stop='last'),
+    'Batch of Mix': lambda: Batch(
+        Mix((examples(), examples(1)), stop='last'), batch_size=5),
+    'Cache of Mix': lambda: Cache(
+        Mix((batches(), batches(1)), stop='last'), ConstantScheme(3)),
+}
+
+
+def check_own(marked):
+    """Assert that the marks are what the rows hold; return them."""
+    found = []
+    for rows, marks in marked.get_epoch_iterator():
+        assert numpy.asarray(rows).tolist() == marks.tolist()
+        found.append(marks.tolist())
+    return found
+
+
+def flat(marked):
+    """Return the marks of all rows."""
+    return [mark for item in check_own(marked)
+            for mark in numpy.reshape(item, (-1, 2)).tolist()]
+
+
+@pytest.mark.parametrize('name', STREAMS)
+def test_rows_hold_what_their_marks_say(name):
+    """In two epochs, and at the end of a pipeline that has other stages."""
+    stream = MarkExamples(STREAMS[name]())
+    assert check_own(stream)
+    check_own(stream)
+    below = Rename(stream, {'x': 'z'})
+    check_own(below if below.produces_examples else Unpack(below))
+
+
+def shares():
+    """Yield the streams, and how ranks can share them."""
+    for name, by, uneven in itertools.product(
+            STREAMS, ('batch', 'example'), ('uneven', 'drop', 'pad')):
+        with suppress(ValueError):
+            STREAMS[name]().shard(0, 2, by, uneven)
+            yield name, by, uneven
+
+
+@pytest.mark.parametrize('name, by, uneven', list(shares()))
+def test_each_rank_marks_its_own_rows(name, by, uneven):
+    """Rows that are repeated have marks too; it makes no difference if the
+    stream is shared before it is marked."""
+    for count in (1, 2, 3):
+        for rank in range(count):
+            share = STREAMS[name]().shard(rank, count, by, uneven)
+            own = check_own(MarkExamples(share))
+            assert own == check_own(MarkExamples(STREAMS[name]()).shard(
+                rank, count, by, uneven))
+
+
+def test_ranks_share_all_marks():
+    """Without padding each mark comes once."""
+    for name in ('batches', 'Cache', 'Batch', 'Cache of Mix', 'Filter'):
+        whole = flat(MarkExamples(STREAMS[name]()))
+        found = [flat(MarkExamples(STREAMS[name]()).shard(
+            rank, 3, uneven='uneven')) for rank in range(3)]
+        assert sorted(whole) == sorted(sum(found, []))
+
+
+@pytest.mark.parametrize('name', STREAMS)
+def test_marks_are_those_of_the_order(name):
+    """An order that is known names the same rows and data sets."""
+    stream = STREAMS[name]()
+    order = epoch_order(stream)
+    try:
+        order[0]
+    except UnknownOrderError:
+        return
+    for number, (_, marks) in enumerate(MarkExamples(stream)):
+        assert [list(example) for example in example_ids(order[number])] == (
+            marks.reshape(-1, 2).tolist())
+
+
+@pytest.mark.parametrize('name', [
+    'Cache of Batch', 'Unpack of Cache', 'Mix for ever', 'Batch of Filter',
+    'Batch of Mix', 'ShuffleBuffer of lines'])
+def test_marks_go_on_from_each_state_in_another_process(name):
+    """All promises of streams are kept, with marks as a source."""
+    with ReplayProcess() as process:
+        check_stream(partial(_marked, name), draws=name == 'Mix for ever',
+                     another_process=process)
+
+
+def _marked(name):
+    return MarkExamples(STREAMS[name]())
+
+
+def test_merged_streams_are_chosen_by_a_source():
+    """The first counts, or the one that has the source `of`."""
+    def build():
+        return Merge((batches(), Merge(
+            (batches(1), batches(2, scheme=SequentialScheme)), ('p', 'q'))),
+            ('a', 'b', 'c'))
+
+    for of, place in ((None, 0), ('a', 0), ('b', 1), ('c', 2)):
+        for stream in build(), Batch(Unpack(build()), batch_size=3):
+            for *parts, marks in MarkExamples(stream, of=of):
+                assert parts[place].tolist() == marks.tolist()
+    for of, place in (('a', 0), ('b', 1)):
+        merged = Merge((batches(), batches(1)), ('a', 'b'))
+        for rank in range(3):
+            for *parts, marks in MarkExamples(merged, of=of).shard(
+                    rank, 3, uneven='pad'):
+                assert parts[place].tolist() == marks.tolist()
+    renamed = Unpack(Rename(build(), {'a': 'c', 'c': 'a'}))
+    for *parts, marks in MarkExamples(renamed, of='a'):
+        assert parts[2].tolist() == marks.tolist()
+
+
+def test_skipped_rows_have_no_marks():
+    """If a row cannot be made, the marks of the others are left."""
+    def fail(data):
+        if (data[0][..., 1] % 5 == 2).any():
+            raise ValueError
+        return data
+
+    class Failing(Transformer):
+        keeps_rows = True
+
+        def __init__(self, data_stream):
+            super().__init__(data_stream, data_stream.produces_examples)
+
+        transform_batch = transform_example = staticmethod(fail)
+
+    for size in (4, None):
+        for shard in (None, (1, 2)):
+            build = partial(
+                DataStream, numbers(), batch_size=size, shuffle=True, seed=1,
+                on_error='skip', shard=shard)
+            above = MarkExamples(Failing(build()))
+            assert check_own(above) == check_own(
+                Failing(MarkExamples(build())))
+            assert above.skipped_examples().count
+            check_own(MarkExamples(Batch(Failing(build()), batch_size=3))
+                      if size is None else MarkExamples(Cache(
+                          Failing(build()), ConstantScheme(3))))
+
+
+def test_rows_must_be_integers():
+    """The error names the data set."""
+    class Named(Dataset):
+        provides_sources = ('x',)
+        example_iteration_scheme = None
+
+        def get_data(self, state=None, request=None):
+            return (numpy.zeros(len(request)),)
+
+    class Keys(IterationScheme):
+        requests_examples = False
+
+        def get_request_iterator(self):
+            return iter([['one', 'two']])
+
+    stream = MarkExamples(DataStream(Named(), iteration_scheme=Keys()))
+    with pytest.raises(NotImplementedError, match=r'data set Named is asked'):
+        next(stream.get_epoch_iterator())
+
+
+def test_other_numbers_of_rows_are_refused():
+    """A data set may return other rows than it is asked for."""
+    class Doubled(Dataset):
+        provides_sources = ('x',)
+
+        def get_data(self, state=None, request=None):
+            return (numpy.repeat(request, 2),)
+
+    stream = MarkExamples(DataStream(
+        Doubled(), iteration_scheme=SequentialScheme(4, 2)))
+    with pytest.raises(NotImplementedError, match='4 rows, but 2 examples'):
+        next(stream.get_epoch_iterator())
+
+
+def test_names_are_checked():
+    """The new source has a name of its own, `of` is a source."""
+    with pytest.raises(ValueError, match='source must be a new name'):
+        MarkExamples(batches(), 'x')
+    with pytest.raises(ValueError, match='of must be one of the sources'):
+        MarkExamples(batches(), of='y')
+
+
+def test_stages_remember_nothing_unless_they_are_asked():
+    """Neither their epochs nor what they keep has any example."""
+    def kept(stream):
+        iterator = stream.get_epoch_iterator()
+        for _ in range(2):
+            next(iterator)
+        found = []
+        while hasattr(iterator, 'epoch'):
+            epoch = iterator.epoch
+            found += [epoch.is_asked, *[
+                each.examples for each in (
+                    *epoch.attributes.get('_kept', ()),
+                    *[held for name, held in epoch.attributes.items()
+                      if name == '_held'])]]
+            iterator = epoch.attributes.get('child_epoch_iterator')
+        return found
+
+    def build():
+        return Cache(Batch(ShuffleBuffer(Unpack(batches()), 6),
+                           batch_size=5), ConstantScheme(2))
+
+    assert not any(kept(build()))
+    # All that have something to remember do.
+    assert all(kept(MarkExamples(build()))[1:])
