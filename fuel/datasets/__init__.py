@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from fuel.datasets.windows import Windows as Windows
     from fuel.datasets.youtube_audio import YouTubeAudio as YouTubeAudio
 
-# These wait until they are asked for, and so do the built-in data sets.
+# These are imported when they are first used, and so are the built-in data
+# sets.
 _LAZY = {'CSR': 'columns', 'CSVDataset': 'csv', 'Categorical': 'columns',
          'Constant': 'columns', 'Flat': 'columns',
          'HDF5Dataset': 'hdf5_dataset', 'JSONLDataset': 'jsonl',
@@ -73,14 +74,16 @@ def __getattr__(name: str) -> Any:
 
 
 def _built_in() -> dict[str, str]:
-    """Return the module of each class of the registry."""
-    # It parses arguments and computes digests, which few programs need.
+    """Return a dict from the name of each registered class to its module."""
+    # The registry parses arguments and computes digests, which few programs
+    # need.
     from fuel.downloaders.registry import registered
     return {name: module for module, name in (
         facts['class'].split('.') for facts in registered().values())}
 
 
 def __dir__() -> list[str]:
-    # With what is loaded on demand, and without what is imported here.
+    # Include the names that are loaded on demand, but not the names that this
+    # module imports.
     return sorted({*_MODULES, *__getattr__('__all__'), *(
         name for name in globals() if name.startswith('__'))})

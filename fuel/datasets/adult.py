@@ -9,7 +9,8 @@ class Adult(BuiltInDataset):
 
     Sources: `features`, float64 of shape ``(examples, 104)`` with the axes
     ``('batch', 'feature')``; `targets`, bool of shape ``(examples, 1)`` with
-    the axes ``('batch', 'index')``, an income of more than 50,000 dollars.
+    the axes ``('batch', 'index')``, True for an income of more than 50,000
+    dollars.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ SETS = {
 
 
 class OneBillionWord(TextFile):
-    """Sentences of the One Billion Word benchmark, as lists of numbers.
+    """Sentences of the One Billion Word benchmark, as lists of token numbers.
 
     This monolingual corpus has 829,250,940 tokens, sentence boundaries
     included. It is split into 100 partitions. One partition is held out, and
@@ -34,9 +34,9 @@ class OneBillionWord(TextFile):
     ----------
     which_set : {'training', 'heldout'}
     which_partitions : list of int
-        From 1 to 99 for the training set, from 0 to 49 for the other.
+        From 1 to 99 for the training set, from 0 to 49 for the heldout set.
     dictionary : dict or str
-        Maps tokens to integers, ``<S>``, ``</S>`` and ``<UNK>`` among them;
+        Maps tokens, including ``<S>``, ``</S>`` and ``<UNK>``, to integers;
         see :class:`~fuel.datasets.text.TextFile`.
     bos_token, eos_token, unk_token, level, preprocess, encoding
         Other arguments of :class:`~fuel.datasets.text.TextFile`.

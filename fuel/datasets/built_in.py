@@ -31,15 +31,16 @@ class BuiltInDataset(H5PYDataset):
     Attributes
     ----------
     filename : str
-        Name of the file; it may be replaced on a class.
+        Name of the file. A program may assign another name to this attribute
+        of a class.
     fits_in_memory : bool
         Class attribute: default of `load_in_memory`.
 
     Raises
     ------
     FileNotFoundError
-        If the data path has no such file; ``fuel-download`` and
-        ``fuel-convert`` with the name of the data set make it.
+        If the data path has no such file. To make the file, run
+        ``fuel-download`` and ``fuel-convert`` with the name of the data set.
     """
 
     fits_in_memory: ClassVar[bool] = False
@@ -67,7 +68,8 @@ class BuiltInDataset(H5PYDataset):
         Parameters
         ----------
         *arguments
-            Arguments of the class on which the name depends, such as a format.
+            The arguments of the class that determine the name, such as a
+            format.
 
         Returns
         -------
@@ -86,9 +88,10 @@ class BuiltInDataset(H5PYDataset):
 
 
 class BuiltInImages(BuiltInDataset):
-    """A built-in data set of images, the source 'features'.
+    """A built-in data set of images, which are the source 'features'.
 
-    The default transformers scale them to ``[0, 1]`` in ``config.floatX``.
+    The default transformers scale the images to ``[0, 1]`` in
+    ``config.floatX``.
 
     Parameters
     ----------

@@ -20,8 +20,8 @@ class CalTech101Silhouettes(BuiltInDataset):
     Parameters
     ----------
     which_sets : tuple of str
-        Among 'train' (4,100 examples; 4,082 of size 16), 'valid' (2,264;
-        2,257) and 'test' (2,307; 2,302).
+        Among 'train' (4,100 examples of size 28, or 4,082 of size 16), 'valid'
+        (2,264 or 2,257) and 'test' (2,307 or 2,302).
     size : {16, 28}, optional
         Height and width of the images, in pixels. Default 28.
     load_in_memory : bool, optional

@@ -1,5 +1,5 @@
-"""Cells of text tables: their types, arrays of them, and the header, the
-record that holds the names of the columns."""
+"""Cells of text tables: find their types, convert them to arrays, and
+recognise the header, the record with the names of the columns."""
 from __future__ import annotations
 
 import re
@@ -39,11 +39,11 @@ SPELLED_WORDS = frozenset(SPELLED_TRUTHS) - {'1', '0'}
 NARROW: tuple[numpy.dtype[Any], ...] = (
     numpy.dtype(numpy.int64), numpy.dtype(numpy.float64), numpy.dtype(bool),
     numpy.dtype('datetime64[D]'))
-# Most digits of a floating number before its point.
+# The most digits that a floating number has before its decimal point.
 MOST_DIGITS = 400
 DIGITS_OF_EXACT = len(str(EXACT))
 # Cells of more characters are passed to Python only if they look like numbers:
-# the error about another cell would take many times its memory.
+# the error about any other cell would need many times the memory of the cell.
 LONG = 1000
 NUMBER = re.compile(r'\s*[\d.eE+-]+\s*')
 INTEGER = re.compile(r'\s*([+-]?\d+)\s*')
@@ -75,8 +75,9 @@ def without_markers(cells: Sequence[str],
 def markers_in(cells: Sequence[str]) -> tuple[str, ...]:
     """Return the markers of missing values that make cells text.
 
-    They are well-known markers, in the order in which they occur; none if the
-    cells are text without them too, or are not text.
+    The result has well-known markers, in the order in which they occur. It is
+    empty if the cells are text even without the markers, or if they are not
+    text.
     """
     column = CellColumn()
     column.add(cells)
@@ -93,7 +94,7 @@ def filled(cells: Sequence[str], value: str) -> Sequence[str]:
 def cell_array(cells: Sequence[str],
                dtype: numpy.dtype[Any]) -> NDArray[Any]:
     """Return cells as an array of a type. Empty cells are NaN in a floating
-    type, NaT among times."""
+    type, and NaT in a type of times."""
     if dtype.kind == 'f':
         cells = filled(cells, 'nan')
     if dtype == TEXT:
@@ -126,7 +127,7 @@ def cell_array(cells: Sequence[str],
 
 def _check_numbers(cells: Sequence[str]) -> None:
     """Refuse long cells that are not numbers, and cells such as 1_000, which
-    are numbers in Python alone."""
+    only Python reads as numbers."""
     if max(map(len, cells), default=0) > LONG and not all(
             len(cell) <= LONG or NUMBER.fullmatch(cell) for cell in cells):
         raise ValueError('it is not a number')
@@ -171,8 +172,8 @@ class Kinds:
             if fitting is None:
                 continue
             if fitting.kind in 'if':
-                # An integer is a floating number too; a number has no type of
-                # another kind.
+                # An integer fits a floating type too; a number fits no other
+                # kind of type.
                 found = [one for one in self._dtypes[place:]
                          if one.kind in 'if']
                 break
@@ -188,8 +189,11 @@ class Kinds:
             for theirs in other._dtypes if ours.kind == theirs.kind])
 
     def differs(self, other: Kinds) -> bool:
-        """Return whether the cells of this object and another together are
-        text, though at least one of the two is not text."""
+        """Return whether the cells of both objects together are text, although
+        the cells of at least one of them are not text.
+
+        False if an object has only empty cells.
+        """
         both = self.copy()
         both.join(other)
         return both.is_text and not (
@@ -223,9 +227,10 @@ class Kinds:
 
 def _fitting(cells: list[str],
              dtype: numpy.dtype[Any]) -> numpy.dtype[Any] | None:
-    """Return the type if all cells have it; None if they do not.
+    """Return `dtype` if it fits all cells; else None.
 
-    Of times, the unit may become finer than that of `dtype`.
+    For times, the unit of the returned type may be finer than the unit of
+    `dtype`.
     """
     if dtype.kind == 'b':
         return dtype if SPELLED_WORDS.issuperset(cells) else None
@@ -243,8 +248,8 @@ def _fitting(cells: list[str],
 
 
 class CellColumn:
-    """The cells of a column of a table: their kinds, with and without markers
-    of missing values, and the markers."""
+    """The possible types of the cells of a column, with and without the
+    markers of missing values, and these markers."""
 
     __slots__ = '_found', '_others', 'kinds', 'rounded'
 
@@ -298,7 +303,8 @@ class CellColumn:
 
 
 def integers_in(cells: Iterable[str]) -> Iterator[int]:
-    """Yield the integers among cells that are large enough to be rounded."""
+    """Yield the integers among cells that are so large that a floating type
+    may round them."""
     for cell in cells:
         if len(cell) >= DIGITS_OF_EXACT and (
                 found := INTEGER.fullmatch(cell)) is not None:
@@ -318,14 +324,15 @@ def is_header(record: Sequence[str],
               groups: Iterable[Sequence[Sequence[str]]]) -> bool:
     """Return whether the first record holds names of columns.
 
-    There are three signs of a header. All its cells are text; the first cell
-    may be empty, as programs write it above the numbers of rows. Or a cell is
-    text, but not a marker of missing values, and the cells below it are not
-    text. Or the cells after an empty first cell, or all cells, count the
-    columns from 0; if the first cell is not empty, a column below must have
-    other values than integers.
+    The record is a header if it has one of three signs. First, all its cells
+    are text; the first cell may be empty, since programs leave it empty above
+    the numbers of the rows. Second, a cell is text, but not a marker of
+    missing values, and the cells below it are not text. Third, the cells are
+    0, 1, 2 and so on, perhaps after an empty first cell. If the first cell is
+    not empty, the third sign also requires a column below that has other
+    values than integers.
 
-    `groups`: the records below it, in groups.
+    `groups`: the records below the first record, in groups.
     """
     first = [cell.strip() for cell in record]
     if not first or not any(first):
@@ -356,8 +363,8 @@ def is_header(record: Sequence[str],
 def names_of_columns(header: Sequence[str]) -> list[str]:
     """Return the names in a header.
 
-    An empty name becomes 'index' in the first column, and in others
-    'column_3', with the number of the column.
+    An empty name becomes 'column_3' in column 3, counted from 0. In the first
+    column it becomes 'index', unless another column has that name.
     """
     names = list(header)
     for number, name in enumerate(header):

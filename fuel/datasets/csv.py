@@ -48,10 +48,10 @@ ANOTHER = (
 class CSVDataset(RecordsDataset):
     """A data set in a CSV file, or in several, one after the other.
 
-    The file is searched once for the starts of its records, which take 16
-    bytes of memory each; then only the records of a request are read and
-    parsed. So the file may be larger than memory. For many epochs over
-    numbers, converting it to HDF5 or ``.npy`` is faster.
+    The file is searched once for the starts of its records; this index takes
+    16 bytes of memory for each record. Then only the records of a request are
+    read and parsed. So the file may be larger than memory. To read numbers in
+    many epochs, it is faster to convert the file to HDF5 or ``.npy``.
 
     Parameters
     ----------
@@ -60,32 +60,34 @@ class CSVDataset(RecordsDataset):
         ``'data/*.csv'``: its files come in natural order. All files have the
         same columns.
     columns : dict or list, optional
-        Maps sources to a column or a list of columns, by name or by number
-        from 0. Several columns become the second axis of a batch. A list
-        makes a source of each column that it names. Defaults to a source
-        for each column, under its name; without a header the names are
-        ``column_0`` and so on.
+        A dict maps each source to a column or to a list of columns, by name or
+        by number from 0. Several columns become the second axis of a batch. A
+        list makes a source of each column that it names. By default each
+        column is a source with the name of the column; without a header the
+        names are ``column_0`` and so on.
     dtypes : dict, optional
-        Maps sources to types; `object` is text. A source that is not named
-        is integer, floating, bool (``true`` and ``false``), datetime64 (ISO
-        8601) or text, whichever fits its first 1000 cells of each file. In a
-        floating column, empty cells are NaN, among times NaT. The unit of a
-        type of times says how they are written: ``datetime64[Y]`` as ``2024``,
-        ``[M]`` as ``2024-02``, ``[D]`` as ``2024-02-29``, and finer ones as
-        such a date or as ``2024-02-29T12:30:00.5``, where up to nine digits
-        and a zone may follow, which is read in UTC.
+        Maps sources to types; `object` is text. A source that is not named is
+        integer, floating, bool (``true`` and ``false``), datetime64 (ISO 8601)
+        or text, whichever fits its first 1000 cells of each file. Empty cells
+        are NaN in a floating column, and NaT in a column of times. The unit of
+        a type of times determines how the times must be written: ``2024`` for
+        ``datetime64[Y]``, ``2024-02`` for ``[M]``, ``2024-02-29`` for ``[D]``.
+        For a finer unit, a time is such a date, or a date and a time of day
+        such as ``2024-02-29T12:30:00.5``, with up to nine digits after the
+        point. A zone may follow; the time is then converted to UTC.
     masks : tuple of str, optional
-        Sources that may lack values. Each gets another source,
-        ``NAME_mask``, which is False for empty cells. Integers then stay
-        integers: an empty cell is 0, and False among truth values. Defaults
-        to none.
+        Sources that may lack values. For each of them there is another source,
+        ``NAME_mask``, which is False for empty cells. A source of integers
+        then stays a source of integers: an empty cell is 0. In a source of
+        truth values it is False. Defaults to none.
     header : bool, optional
         Whether the first record of each file holds the names of the columns.
-        Defaults to None: it does if all its cells are text, or if a cell is
-        text above numbers. There is a warning if other cells of such a header
-        are numbers, as in a first example that lacks a value. An empty name,
-        such as pandas writes above its index, becomes ``index`` in the first
-        column, and ``column_3`` in column 3.
+        Defaults to None: a first record holds names if all its cells are text,
+        or if a cell is text and the cells below it are numbers. If other cells
+        of such a record are numbers, there is a warning: the record may be an
+        example that lacks a value. An empty name, such as pandas writes above
+        its index, becomes ``index`` in the first column, and ``column_3`` in
+        column 3.
     missing : tuple of str, optional
         Texts such as ``'NA'`` that stand for a missing value: a cell that is
         such a text, perhaps with blanks around it, is read as an empty cell.
@@ -97,15 +99,15 @@ class CSVDataset(RecordsDataset):
     delimiter : str, optional
         Defaults to a comma.
     quote : str, optional
-        The character around cells that hold delimiters or line breaks.
-        Defaults to ``'"'``; None for files that do not quote.
+        The character before and after a cell that holds delimiters or line
+        breaks. Defaults to ``'"'``; None for files that do not quote.
     encoding : str, optional
-        Any in which a line break is one byte. Defaults to ``'utf-8'``; a
-        byte order mark is left out.
+        Encoding of the file; a line break must be one byte in it. Defaults to
+        ``'utf-8'``; a byte order mark is left out.
     storage_options : dict, optional
-        As for :class:`~fuel.datasets.hdf5.H5PYDataset`, of a URL.
+        For a URL, as for :class:`~fuel.datasets.hdf5.H5PYDataset`.
     sources, axis_labels
-        Arguments of :class:`Dataset`, `sources` and `axis_labels`.
+        As for :class:`Dataset`.
 
     Attributes
     ----------
@@ -121,9 +123,10 @@ class CSVDataset(RecordsDataset):
     FileNotFoundError
         If there is no such file.
     ValueError
-        If a record has more or fewer cells than the first, or a cell is not
-        of its source's type: the error names file and line. If files have
-        different columns, or a column that is text in some files alone.
+        If a record has more or fewer cells than the first record, or a cell
+        does not have the type of its source: the error names file and line. If
+        files have different columns, or if a column is text in some files but
+        not in others.
 
     Examples
     --------
@@ -210,9 +213,9 @@ class CSVDataset(RecordsDataset):
             raise ValueError(f'{files[file].path} is empty')
 
     def _names(self, sample: FirstRecords, header: bool | None) -> list[str]:
-        """Return the names of the columns, and set `header`.
+        """Return the names of the columns, and set the attribute `header`.
 
-        `header`: None to decide by the first records.
+        `header`: whether there is a header; None to infer it from the records.
         """
         first = sample.first
         self.header = is_header(first, (
@@ -256,7 +259,8 @@ class CSVDataset(RecordsDataset):
 
     def _look_at(self, sample: FirstRecords,
                  numbers: Iterable[int]) -> dict[int, CellColumn]:
-        """Return the contents of some columns of the first records."""
+        """Return a dict from `numbers` to the columns with these numbers, with
+        the cells of the first records."""
         index = self.records.index
         by_file = [{number: CellColumn() for number in numbers}
                    for _ in index.firsts]
@@ -285,12 +289,16 @@ class CSVDataset(RecordsDataset):
 
     def _check_types(self, number: int, places: Sequence[int],
                      kinds: Sequence[Kinds], markers: Sequence[str]) -> None:
-        """Refuse a column that has another type in a file than in the files
-        before it, if a source that is used reads it.
+        """Refuse a column that has another type in one file than in the files
+        before that file.
 
-        `places`: numbers of the first file with cells in the column, and of
-            the file.
-        `kinds`: kinds of the cells in the files before, and in the file.
+        This is an error only if a source in use reads the column, and if the
+        user passed no type for that source.
+
+        `places`: number of the first file that has cells in the column, and
+            number of the file with another type.
+        `kinds`: kinds of the cells in the files before that file, and in that
+            file.
         `markers`: markers of missing values that make the cells text.
         """
         source = next((
@@ -480,7 +488,7 @@ def _rows(encoding: str, delimiter: str, quote: str | None,
 
 
 def _quotes(quote: str | None) -> dict[str, Any]:
-    """Return the arguments of the parser about quotation marks."""
+    """Return the keyword arguments of the parser for quotation marks."""
     return ({'quoting': csv.QUOTE_NONE} if quote is None
             else {'quotechar': quote})
 
@@ -543,8 +551,8 @@ def _cells_of_long(encoding: str, delimiter: str, quote: str | None,
 def _other_delimiter(sample: FirstRecords, present: str) -> str:
     """Return the advice to choose another delimiter, or ''.
 
-    There is advice if each record is one cell, and all cells have the same
-    number of the other delimiter.
+    Advice is given if each record is one cell, and if the other delimiter
+    occurs in all cells, in each equally often.
     """
     counts: dict[str, set[int]] = {
         # Cells that hold the present delimiter are quoted.
@@ -564,8 +572,8 @@ def _other_delimiter(sample: FirstRecords, present: str) -> str:
 
 def _numbers(columns: Mapping[str, Any] | Sequence[str] | None,
              names: list[str], path: str) -> dict[str, tuple[list[int], bool]]:
-    """Return the numbers of each source's columns, and whether the user passed
-    a list of columns."""
+    """Return, for each source, the numbers of its columns, and whether the
+    user passed a list of columns for it."""
     if columns is None:
         if len(set(names)) < len(names):
             raise ValueError(

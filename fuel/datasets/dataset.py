@@ -34,18 +34,18 @@ from fuel.utils.overrides import covers
 from fuel.utils.masked import as_kept, concatenated
 from fuel.utils.sparse import row_of, rows_between
 
-# Number of examples that are read at a time where all of them are read.
+# Number of examples that are read at a time if all examples are read.
 _ROWS = 4096
 
 
 class Dataset(NamedArguments):
     """A data set: the interface to some data.
 
-    ``len(dataset)`` is the number of examples, ``dataset[3]`` and
-    ``dataset[2:5]`` are copies of some, and a loop over a data set visits
-    all in order.  Data sets hold no position: a stream that iterates over a
-    data set keeps the state that :meth:`open` returns, and passes it to each
-    read.  So one data set may serve several streams at once.
+    ``len(dataset)`` is the number of examples, ``dataset[3]`` is a copy of one
+    example, ``dataset[2:5]`` a copy of several, and a loop over a data set
+    visits all examples in order.  Data sets hold no position: a stream that
+    iterates over a data set keeps the state that :meth:`open` returns, and
+    passes it to each read.  So one data set may serve several streams at once.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ class Dataset(NamedArguments):
         Which sources to return, in which order.  Defaults to all of
         `provides_sources`.
     axis_labels : dict, optional
-        Maps source names to tuples of strings, one for each axis.  Defaults
-        to None: nothing is known.
+        Maps source names to tuples of strings, with one string for each axis.
+        Defaults to None: no labels are known.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Dataset(NamedArguments):
         Names of the classes: ``class_names[number]`` is the name of the
         class with that number.  None if the names are not known.
     categories : dict of str to tuple
-        For each source of categories, the name of each code.
+        For each source of categories, the names of its codes.
     axis_labels : dict or None
     default_transformers : tuple
         The usual stages for these data, as tuples of a
@@ -146,14 +146,14 @@ class Dataset(NamedArguments):
 
         The examples are spread evenly over the data set; if it is read in
         order, they are its first ones. Running epochs and the global random
-        generators are not disturbed. No other examples are read, and at most
-        8 of a remote file. An error is shown and not raised.
+        generators are not disturbed. Only these examples are read; of a remote
+        file, at most 8. An error is shown and not raised.
 
         Parameters
         ----------
         count : int, optional
-            Number of examples.  Defaults to 40; fewer if they are so large
-            that all would take more than 256 MB.
+            Number of examples.  Defaults to 40; fewer if this number of
+            examples would take more than 256 MB.
 
         Returns
         -------
@@ -223,7 +223,8 @@ class Dataset(NamedArguments):
             if name in FOR_DATASETS:
                 raise no_member(self, name, FOR_DATASETS,
                                 self.sources or ('data',), 'batch')
-            # Raises what was raised before, with its own text.
+            # Raises the error about the missing attribute again, with its own
+            # text.
             return object.__getattribute__(self, name)
 
     def __len__(self) -> int:
@@ -236,7 +237,7 @@ class Dataset(NamedArguments):
         return count
 
     def __bool__(self) -> bool:
-        # A data set without examples is a data set all the same.
+        # A data set without examples is true too.
         return True
 
     def __getitem__(self, index: object) -> tuple[Any, ...]:
@@ -293,7 +294,7 @@ class Dataset(NamedArguments):
     def example_iteration_scheme(self) -> Any:
         """The scheme that visits single examples (IterationScheme or None).
 
-        Raises AttributeError if the data set names none.
+        Raises AttributeError if the data set does not have such a scheme.
         """
         if not hasattr(self, '_example_iteration_scheme'):
             raise AttributeError(
@@ -311,13 +312,14 @@ class Dataset(NamedArguments):
             self, iteration_scheme=self.example_iteration_scheme)
 
     def apply_default_transformers(self, stream: Any) -> Any:
-        """Return a stream with the default transformers on top."""
+        """Return `stream` with the default transformers applied to it."""
         for cls, args, kwargs in self.default_transformers:
             stream = cls(stream, *args, **self._restrict(kwargs, stream))
         return stream
 
     def _restrict(self, kwargs: dict[str, Any], stream: StreamLike) -> Any:
-        """Return a transformer's arguments, without sources that are not used.
+        """Return the keyword arguments of a transformer, without the names of
+        sources that the stream lacks.
 
         The default transformers name all sources of the data set; the stream
         may have fewer.
@@ -339,7 +341,7 @@ class Dataset(NamedArguments):
         Returns
         -------
         object
-            By default what :meth:`reset` returns.
+            By default the result of :meth:`reset`.
         """
         return self.reset(state)
 
@@ -380,9 +382,9 @@ class Dataset(NamedArguments):
         """Return a reader of the data of one epoch.
 
         A stream calls this method once an epoch.  The reader calls
-        :meth:`get_data` for each request.  A faster reader is returned if
-        :meth:`make_reader` makes one and no subclass overrides one of the
-        methods that `read_hooks` names.
+        :meth:`get_data` for each request.  If :meth:`make_reader` returns a
+        faster reader, that reader is used instead, unless a subclass overrides
+        one of the methods that `read_hooks` names.
 
         Parameters
         ----------
@@ -420,17 +422,18 @@ class Dataset(NamedArguments):
     def find_source(self, source: str) -> FoundSource:
         """Return the reader of a source, or the order of its rows in files.
 
-        The order is returned for a source that only :meth:`get_data` can read,
-        None if the order is not known either. A hook for data sets over other
-        data sets, such as :class:`~fuel.datasets.Windows`.
+        If only :meth:`get_data` can read the source, the result is the order
+        of its rows; it is None if the order is not known either. A hook for
+        data sets over other data sets, such as
+        :class:`~fuel.datasets.Windows`.
         """
         return None
 
     def find_stored_rows(self, source: str) -> FoundSource:
         """Return the reader of a source's rows as they are stored.
 
-        A hook for :meth:`chunk_of_examples`. It is overridden by data sets
-        whose :meth:`find_source` reads anything but the stored rows.
+        A hook for :meth:`chunk_of_examples`. A data set overrides it if its
+        :meth:`find_source` does not read the stored rows.
         """
         return self.find_source(source)
 
@@ -444,15 +447,15 @@ class Dataset(NamedArguments):
         Parameters
         ----------
         source : str, optional
-            Defaults to the source whose pieces cost most to read: chunks
-            cost more than contiguous data, decoded chunks more than others,
-            and large examples more than small ones.
+            Defaults to the source with the pieces that cost most to read:
+            chunks cost more than contiguous data, decoded chunks more than
+            others, and large examples more than small ones.
 
         Returns
         -------
         numpy.ndarray, shape (num_examples,), dtype intp
-            Numbers of pieces along the first axis. An example of several
-            rows, such as a window, has the number of its first row.
+            Numbers of pieces along the first axis. An example of several rows,
+            such as a window, has the number of the piece of its first row.
 
         Raises
         ------
@@ -466,7 +469,7 @@ class Dataset(NamedArguments):
         return pieces_of_examples(self, source).numbers
 
     def place_of_row(self, row: int) -> RowPlace:
-        """Return file, part and number of a row of the files.
+        """Return the file and the part of a row, and its number in the part.
 
         A hook for :class:`~fuel.datasets.Windows`.
         """
@@ -526,7 +529,7 @@ class Dataset(NamedArguments):
             labels, missing) if missing.any() else labels
 
     def renew(self) -> None:
-        """Open files again that were changed or replaced.
+        """Reopen files that were changed or replaced.
 
         A hook that is called before an epoch begins.
         """
@@ -564,7 +567,7 @@ def _length_of(dataset: object) -> int | None:
     """Return the number of examples of a data set; None if not known."""
     count = getattr(dataset, 'num_examples', None)
     try:
-        # Not NaN, which stands for a number that is not known.
+        # This raises a TypeError for NaN, which stands for an unknown number.
         return None if count is None else operator.index(count)
     except TypeError:
         return None

@@ -55,7 +55,8 @@ def _conversions(requests: RequestIterator, options: ReadOptions,
                  sources: Sequence[str],
                  dtypes: Sequence[numpy.dtype[Any] | None],
                  ) -> dict[str, Any]:
-    """Return the keywords of a compiled reader that converts data."""
+    """Return the keyword arguments with which a compiled reader converts
+    data."""
     converters = [
         None if dtype is None or requests.requests_examples
         else converter_of(dtype, options.conversions.get(source))
@@ -72,19 +73,21 @@ class RequestPrefetcher:
 
     `upcoming`: takes the number of a request and returns the request; None
         after the last one.
-    `prefetch`: takes a list of requests and the bytes that may be spent on
-        them; returns the bytes that it spends, None if more are needed.
-    `budget`: bytes that prefetched data may take until they are read.
+    `prefetch`: takes a list of requests and the number of bytes that may be
+        spent on them; returns the number of bytes that it spends, or None if
+        it would need more.
+    `budget`: number of bytes that prefetched data may take until they are
+        read.
     `release`: called when the oldest prefetched request is read; takes the
-        bytes spent on it and returns how many of them are free again.
-        Defaults to all of them.
+        number of bytes spent on it, and returns the number of bytes that are
+        free again. By default all of them are free.
     """
 
-    # Number of requests after the present one that may be prefetched: more
-    # than most windows of shuffled blocks last, so that there is always a
+    # Number of requests after the present one that may be prefetched. Most
+    # windows of shuffled blocks have fewer requests, so there is always a
     # chunk to decode.
     DEPTH = 32
-    # Requests that one call examines: to examine a request takes time.
+    # Number of requests that one call examines, since this takes time.
     STEPS = 8
     # Requests that are prefetched together, as one.
     GROUP = 1
@@ -124,7 +127,7 @@ class RequestPrefetcher:
             spent = self._costs.popleft()
             self._cost -= spent if self._release is None else self._release(
                 spent)
-        # Not for each request, but for several at a time.
+        # Requests are examined several at a time, not one by one.
         if (0 <= self._refused_at <= self._cost
                 or self._next > position + self.DEPTH - self.STEPS):
             return
@@ -145,7 +148,8 @@ class RequestPrefetcher:
                 self._refused_at = min(
                     self._cost, int(self.SPENT * self._budget))
                 return
-            # Their common bytes are spent until the last one is read.
+            # Requests of a group share bytes, which are spent until the last
+            # request is read.
             self._costs.extend([0] * (len(requests) - 1))
             self._costs.append(cost)
             self._cost += cost
@@ -155,15 +159,15 @@ class RequestPrefetcher:
 class ChunkPrefetcher(RequestPrefetcher):
     """Decodes chunks of many rows, such as row groups, in advance.
 
-    To decode such a chunk takes longer than many requests, and neighbouring
-    requests need the same few chunks. So the chunks of as many requests as the
-    budget allows are decoded together.
+    It takes longer to decode such a chunk than to serve many requests, and
+    neighbouring requests need the same few chunks. So the chunks of as many
+    requests as the budget allows are decoded together.
     """
 
     DEPTH = 1 << 12
     STEPS = 32
     GROUP = STEPS + 1
-    # Rows that a chunk has at least.
+    # The least number of rows of such a chunk.
     ROWS = 512
 
 
@@ -185,8 +189,8 @@ class BytePrefetcher(RequestPrefetcher):
 
 def prefetcher_of(upcoming: Callable[[int], Any], sources: Sequence[Source],
                   num_examples: int) -> Callable[[int], None] | None:
-    """Return a function that prefetches an epoch's requests; it takes the
-    number of the present request.
+    """Return a function that prefetches the requests of an epoch; its argument
+    is the number of the present request. None if nothing can be prefetched.
 
     `upcoming`: takes the number of a request in the epoch and returns the
         request; None after the last one.
@@ -208,7 +212,8 @@ def prefetcher_of(upcoming: Callable[[int], Any], sources: Sequence[Source],
 def make_prefetcher(kind: type[RequestPrefetcher],
                     upcoming: Callable[[int], Any], sources: Sequence[Source],
                     num_examples: int) -> RequestPrefetcher | None:
-    """Return a prefetcher over the readers that have a budget for it."""
+    """Return a prefetcher for the readers that have a budget for it; None if
+    no reader has one."""
     # Held weakly: a file that is closed during an epoch does not stay open
     # until the epoch ends.
     needed, budgets, have_large_chunks = [], [], True
@@ -291,7 +296,8 @@ class VersionedData(RequestedData):
 
     def _check_files(self, found: ReadsFiles) -> None:
         if self._checked is not None and self._checked() is found:
-            # There may be thousands of files: too many to check each batch.
+            # There may be thousands of files: too many to check for each
+            # batch.
             return
         for file in found.files:
             if self._identities.setdefault(
@@ -319,7 +325,7 @@ class FileBatches(VersionedData):
         return None if self._compiled is None else self._compiled()
 
     def hand_over(self, compiled: BatchReader) -> None:
-        """Let a compiled reader read the batches, which falls back to this
+        """Let a compiled reader read the batches; it falls back to this
         reader."""
         self._compiled = weakref.ref(compiled)
 
@@ -369,7 +375,7 @@ class FileBatches(VersionedData):
         """Start prefetching, now that the file is needed; return a compiled
         reader of plain batches, or None."""
         requests: Any = self.requests
-        # A rank counts its own requests.
+        # Each rank numbers its own requests.
         step = requests.step
         first = requests.position % step
 
@@ -398,8 +404,8 @@ class FileBatches(VersionedData):
 
 
 class FileExamples(PrefetchedExamples):
-    """Reads single examples of a file, and prefetches those of a remote
-    one."""
+    """Reads single examples of a file, and prefetches the examples of a remote
+    file."""
 
     def __init__(self, dataset: Any, requests: IndexRequests) -> None:
         super().__init__(requests, VersionedData(
@@ -422,7 +428,7 @@ class FileExamples(PrefetchedExamples):
 
     def _group(self, number: int) -> list[int] | None:
         """Return the indices of a group of consecutive requests."""
-        # A rank counts its own requests.
+        # Each rank numbers its own requests.
         step = self.requests.step
         first = (self.requests.position % step
                  + number * PREFETCHED_EXAMPLES * step)

@@ -55,8 +55,8 @@ class HDF5Dataset(RowsDataset):
         same length.
     parts : str, optional
         Pattern of the groups that are parts, such as ``'data/demo_*'`` or
-        ``'*'``. Parts come in natural order, and rows are numbered through
-        all parts. Defaults to None: each file is a part.
+        ``'*'``. Parts come in natural order, and rows are numbered
+        consecutively over all parts. Defaults to None: each file is a part.
     runs : str or dict, optional
         The rows that belong together: ``{'lengths': path}``, ``{'offsets':
         path}``, ``{'ends': path}`` (or several paths) or ``{'numbers':
@@ -64,9 +64,9 @@ class HDF5Dataset(RowsDataset):
         :class:`~fuel.datasets.Runs`. Defaults to None: each part is a run.
     splits : dict or str, optional
         Maps names of splits to ``(start, stop)``, to a list or array of rows,
-        or to a list of names of parts. Or a path in the files: of a group of
-        such lists, or of a column of categories, whose names are then the
-        splits. Defaults to None: there are no splits.
+        or to a list of names of parts. Or the path of a group of such lists in
+        the files, or of a column of categories: the rows of each category are
+        then a split. Defaults to None: there are no splits.
     which_sets : tuple of str, optional
         The splits to use, concatenated in this order. Defaults to None: all
         rows.
@@ -81,8 +81,7 @@ class HDF5Dataset(RowsDataset):
         Which other files may be read through external links and virtual data
         sets: files in or below the folder of the linking file, or any.
     sources, axis_labels
-        Arguments of :class:`Dataset`, `sources` and `axis_labels`, which
-        default to those of the files.
+        As for :class:`Dataset`. The defaults come from the files.
 
     Attributes
     ----------
@@ -102,14 +101,14 @@ class HDF5Dataset(RowsDataset):
         or has an array of another type or shape than other parts, if columns
         have different lengths, or if splits or runs exceed the rows.
     DamagedFileError
-        If a file is damaged, or changed in use.
+        If a file is damaged, or was changed while in use.
 
     Notes
     -----
-    Returned arrays belong to the caller, in native byte order. ``repr`` is
-    the call that makes the data set. A pickle holds paths, not data, and no
-    credentials. Several threads, and forked children, may read at once.
-    Columns that are not among `sources` are opened when they are asked for.
+    Returned arrays belong to the caller, in native byte order. ``repr`` is the
+    call that makes the data set. A pickle holds paths, not data, and no
+    credentials. Several threads, and forked children, may read at once. A
+    column that is not among `sources` is opened when it is first used.
 
     Examples
     --------
@@ -266,11 +265,11 @@ class HDF5Dataset(RowsDataset):
 
     @property
     def runs(self) -> IndexArray:
-        """The bounds of the runs: run i has the examples ``runs[i]`` to
-        before ``runs[i + 1]`` (array of shape (runs + 1,), dtype intp).
+        """The bounds of the runs: run i has the examples from ``runs[i]`` to
+        ``runs[i + 1] - 1`` (array of shape (runs + 1,), dtype intp).
 
-        If splits are used, the runs are the longest stretches of
-        consecutive rows of one run.
+        If splits are used, each run is a stretch of consecutive rows of one
+        run of the files, as long as possible.
         """
         return self.find_uncut_runs()[0]
 
@@ -294,7 +293,7 @@ class HDF5Dataset(RowsDataset):
         Raises
         ------
         ValueError
-            If a part has no such attribute, or a run goes through several
+            If a part has no such attribute, or a run extends over several
             parts.
         """
         readers: OpenColumns = self.readers
@@ -307,8 +306,8 @@ class HDF5Dataset(RowsDataset):
 
     @property
     def categories(self) -> dict[str, tuple[Any, ...]]:
-        """Names of the codes, by source of categories (dict). The code -1,
-        for a missing value, has no name."""
+        """For each source of categories, the names of its codes (dict). The
+        code -1, for a missing value, has no name."""
         readers: OpenColumns = self.readers
         return readers.categories(self.columns)
 
@@ -374,7 +373,7 @@ def _as_pattern(parts: object) -> str | None:
 
 
 def _as_columns(columns: Columns) -> dict[str, FileColumn]:
-    """Return columns by source."""
+    """Return a dict from sources to their columns."""
     given = named_columns(columns)
     named = dict(given)
     if len(named) < len(given):
@@ -408,8 +407,9 @@ def default_columns(parts: FileParts, besides: Sequence[str],
     """Return a column for each array of the first part that has the common
     length.
 
-    `besides`: paths that are not sources, nor are the arrays below them.
-    `wanted`: names of arrays: the common length is the length of one of them.
+    `besides`: paths that are left out, together with the arrays below them.
+    `wanted`: names of arrays. If arrays differ in length, the common length is
+        the length of one of these.
     """
     hidden = tuple([f'{path.strip("/")}/' for path in besides])
     lengths: dict[int, list[str]] = {}

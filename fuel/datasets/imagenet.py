@@ -35,7 +35,7 @@ class ILSVRC2012(BuiltInDataset):
 
     Sources: `encoded_images`, the bytes of JPEG files; `filenames`, bytes of
     shape ``(examples, 1)``; `targets`, int16 of shape ``(examples, 1)``, the
-    class from 0 to 999; 'test' has none.
+    class from 0 to 999; 'test' has no targets.
 
     The default transformers decode the images to RGB.
 

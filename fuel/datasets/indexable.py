@@ -36,7 +36,7 @@ class IndexableDataset(Dataset):
         Maps source names to indexables, all of the same length.  A single
         indexable becomes the source ``'data'``.
     start, stop : int, optional
-        Use only the examples from `start` to before `stop`.
+        Use only the examples from `start` to ``stop - 1``.
     sources, axis_labels
         Arguments of :class:`Dataset`.
 
@@ -54,8 +54,8 @@ class IndexableDataset(Dataset):
 
     Notes
     -----
-    The indexables are attributes too, under the names of their sources.
-    They are pickled with the data set; see
+    Each indexable is also an attribute with the name of its source. The
+    indexables are pickled with the data set; see
     :func:`~fuel.utils.do_not_pickle_attributes` for large ones.
 
     Examples
@@ -119,7 +119,8 @@ class IndexableDataset(Dataset):
         return sorted({*super().__dir__(), *(vars(self).get('_names') or ())})
 
     def _get_indexable(self, source: str) -> Any:
-        """Return the indexable of a source, in any order of `sources`."""
+        """Return the indexable of a source, even if `sources` was
+        reordered."""
         names = vars(self).get('_names')
         if names is None:
             # A subclass has set `indexables`, in the order of `sources`.
@@ -184,7 +185,7 @@ class IndexableDataset(Dataset):
         Parameters
         ----------
         request : int, slice, list of int or integer numpy.ndarray
-            An integer gives a single example.
+            For an integer, a single example is returned.
 
         Returns
         -------
@@ -203,8 +204,8 @@ class IndexableDataset(Dataset):
 
 
 def _warn_of_columns(indexables: object) -> None:
-    """Warn of a tuple of arrays: each array is an example, but may have been
-    meant as a source."""
+    """Warn about a tuple of arrays: each array is an example, but may have
+    been meant as a source."""
     if isinstance(indexables, tuple) and len(indexables) > 1 and all(
             isinstance(part, numpy.ndarray) and part.ndim
             for part in indexables):

@@ -23,9 +23,9 @@ ENDLESS = (itertools.count, itertools.cycle, itertools.repeat)
 class imap(Iterator[Any]):  # noqa: N801 (the manual prints this name)
     """The state of an :class:`IterableDataset`: the position of a reader.
 
-    Nothing is read before the first example is asked for.  A pickle holds
-    the position and the data set; an iterator that cannot be started anew
-    must itself be in the pickle.
+    Nothing is read before the first example is requested. A pickle holds the
+    position and the data set. An iterator cannot be started anew, so the
+    pickle must hold the iterator itself.
     """
 
     def __init__(self, dataset: IterableDataset, position: int = 0) -> None:
@@ -40,7 +40,8 @@ class imap(Iterator[Any]):  # noqa: N801 (the manual prints this name)
         if iterator is not iterable:
             return islice(iterator, self.position, None)
         if self._resumed:
-            # The unpickled iterator is after the examples that were read.
+            # The unpickled iterator is already past the examples that were
+            # read.
             return iterator  # type: ignore[no-any-return]
         self.dataset.claim(place)
         return islice(iterator, self.position, None)
@@ -100,10 +101,10 @@ class IterableDataset(Dataset):
 
     Notes
     -----
-    An epoch iterates anew over each iterable.  An iterator or a generator
-    can be read only once, so the second epoch over one is an error.  A set
-    has no order that another process repeats, so saving a position in one is
-    an error.
+    An epoch iterates anew over each iterable.  An iterator or a generator can
+    be read only once, so a second epoch over it is an error. The order of a
+    set differs from process to process, so saving a position in a set is an
+    error.
 
     Examples
     --------
@@ -139,7 +140,8 @@ class IterableDataset(Dataset):
         return float('nan')
 
     def known_length(self) -> int | None:
-        """Return the number of examples, if lists or arrays hold them."""
+        """Return the length of an iterable that is a list, tuple, string,
+        range or array; None without such an iterable."""
         return next((len(part) for part in self.iterables if isinstance(
             part, (list, tuple, str, range, numpy.ndarray))), None)
 

@@ -1,8 +1,9 @@
-"""Values of JSON documents: their places, their types, and arrays of them.
+"""Values of JSON documents: find them by keys, find their types, and convert
+them to arrays.
 
 The type of a source is a :class:`SourceType`. For text, its shape is ``()``
 and its dtype `object`. For lists of any length, the shape is ``(None,)``. For
-values that are kept as JSON has them, the shape is None.
+values that are kept as ``json.loads`` returns them, the shape is None.
 """
 from __future__ import annotations
 
@@ -71,9 +72,9 @@ def parse_object(content: bytes) -> dict[str, Any]:
 
 
 def parse_objects(contents: Sequence[bytes]) -> list[dict[str, Any]]:
-    """Return the JSON objects in some lines, faster than one by one.
+    """Return the JSON objects in some lines; faster than one call for each.
 
-    Raises: ValueError if a line is bad; of a single line, the error of
+    Raises: ValueError if a line is bad. For a single line, it is the error of
         `parse_object`.
     """
     if len(contents) == 1:
@@ -132,7 +133,7 @@ def fields_in(record: Mapping[str, Any], above: Keys = (),
            ) -> list[tuple[Keys, Any]]:
     """Return the keys and the value of each field in an object.
 
-    Fields of nested objects are listed by themselves.
+    A nested object is replaced by its own fields, unless it is empty.
 
     `above`: the keys that lead to the object.
     """
@@ -146,7 +147,7 @@ def fields_in(record: Mapping[str, Any], above: Keys = (),
 
 
 def known_fields(records: Iterable[Any], path: str) -> dict[str, Keys]:
-    """Return the keys of the fields of some records, by name.
+    """Return a dict from the names of the fields in records to their keys.
 
     Raises: ValueError if two fields have one name.
     """
@@ -304,8 +305,8 @@ def _type_of_kinds(kinds: AbstractSet[type]) -> numpy.dtype[Any] | None:
 
 def _shape_of(value: list[Any], ndim: int,
               kinds: set[type]) -> tuple[int, ...]:
-    """Return the shape of nested lists, and add the types of their elements
-    to a set; see `nested_elements`."""
+    """Return the shape of nested lists, and add the types of their elements to
+    the set `kinds`; see `nested_elements`."""
     shape, level = [len(value)], value
     for _ in range(ndim - 1):
         lengths = set(map(len, level)) if (
@@ -319,7 +320,8 @@ def _shape_of(value: list[Any], ndim: int,
 
 
 def _depth(value: Any) -> int:
-    """Return how many axes nested lists have, by their first elements."""
+    """Return the number of axes of nested lists; only their first elements are
+    examined."""
     axes = 0
     while isinstance(value, list):
         axes += 1

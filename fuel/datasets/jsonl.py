@@ -30,10 +30,10 @@ __all__ = ['JSONLDataset']
 class JSONLDataset(RecordsDataset):
     """A data set in files of JSON lines: one object in each line.
 
-    The file is searched once for the starts of its lines, which take 16
-    bytes of memory each; then only the lines of a request are read and
-    parsed. So the file may be larger than memory. For many epochs over
-    numbers, converting it to HDF5 is faster.
+    The file is searched once for the starts of its lines; this index takes 16
+    bytes of memory for each line. Then only the lines of a request are read
+    and parsed. So the file may be larger than memory. To read numbers in many
+    epochs, it is faster to convert the file to HDF5.
 
     Parameters
     ----------
@@ -41,35 +41,36 @@ class JSONLDataset(RecordsDataset):
         A file in UTF-8, not compressed, its URL, a list of files, or a
         pattern such as ``'data/*.jsonl'``: its files come in natural order.
     columns : dict or list of str, optional
-        Maps sources to a field or a list of fields, or lists the fields that
-        become sources. A field of a nested object is named by its path, such
-        as ``'meta/lang'``. Several fields of numbers become the second axis
-        of a batch. Defaults to all fields of the first 1000 records of each
-        file, with each field of a nested object as a source.
+        A dict maps each source to a field or to a list of fields. A list names
+        the fields that become sources. A field of a nested object is named by
+        its path, such as ``'meta/lang'``. Several fields of numbers become the
+        second axis of a batch. Defaults to all fields of the first 1000
+        records of each file, with each field of a nested object as a source.
     dtypes : dict, optional
-        Maps sources to types; of lists, to the type of their elements.
-        `object` keeps values as JSON has them. A source that is not named has
-        the type that fits its first 1000 values of each file; see the notes.
-        Times are read from text as :class:`~fuel.datasets.CSVDataset` reads
-        them.
+        Maps sources to types. For a source of lists, pass the type of the
+        elements. `object` keeps values as ``json.loads`` returns them. A
+        source that is not named has the type that fits its first 1000 values
+        of each file; see the notes. Times are read from text as
+        :class:`~fuel.datasets.CSVDataset` reads them.
     shapes : dict, optional
-        Maps sources to the shape of their lists, in which None is any
-        length. Defaults to the shape of the first 1000 lists.
+        Maps sources to the shape of their lists; None in a shape stands for
+        any length. Defaults to the shape of the first 1000 lists.
     on_missing : {'raise', 'null'}, optional
-        Whether a field that a record lacks is an error (the default) or
-        null.
+        Whether a missing field of a record is an error (the default) or counts
+        as null.
     masks : tuple of str, optional
-        Sources that may lack values. Each gets another source,
-        ``NAME_mask``, which is False for null. Integers then stay integers:
-        null becomes 0, False among truth values, and an empty list or zeros
-        among lists. Defaults to none.
+        Sources that may lack values. For each of them there is another source,
+        ``NAME_mask``, which is False for null. A source of integers then stays
+        a source of integers: null becomes 0. It becomes False in a source of
+        truth values, and an empty list or zeros in a source of lists. Defaults
+        to none.
     which_sets, splits
         As for :class:`~fuel.datasets.npy.NPYDataset`; rows are counted from
         0, without empty lines.
     storage_options : dict, optional
-        As for :class:`~fuel.datasets.hdf5.H5PYDataset`, of a URL.
+        For a URL, as for :class:`~fuel.datasets.hdf5.H5PYDataset`.
     **kwargs
-        Arguments of :class:`Dataset`, `sources` and `axis_labels`.
+        `sources` and `axis_labels`, as for :class:`Dataset`.
 
     Attributes
     ----------
@@ -90,11 +91,10 @@ class JSONLDataset(RecordsDataset):
     -----
     Truth values become bool and integers int64. Other numbers, and integers
     beyond int64, become float64, in which null is NaN. Text becomes an array
-    of objects, in which null is None.
-    Lists of numbers become an array with another axis if the first 1000 have
-    one length; otherwise an array of objects with an array for each list.
-    Other lists, and objects that are named in `columns`, are kept as
-    ``json.loads`` returns them.
+    of objects, in which null is None. Lists of numbers become an array with a
+    further axis if the first 1000 lists have one length; otherwise they become
+    an array of objects, with an array for each list. Other lists, and objects
+    that are named in `columns`, are kept as ``json.loads`` returns them.
 
     Examples
     --------
@@ -338,8 +338,8 @@ def _with_blanks(values: Sequence[Any], known: SourceType,
 def _fields(columns: Mapping[str, Any] | Sequence[str] | None,
             sample: FirstRecords, path: str,
             ) -> dict[str, tuple[list[Keys], bool]]:
-    """Return the keys of each source's values, and whether the user passed a
-    list of fields."""
+    """Return, for each source, the keys of its values, and whether the user
+    passed a list of fields for it."""
     known = known_fields(sample.records(), path)
     if columns is None:
         columns = list(known)

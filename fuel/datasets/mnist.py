@@ -1,4 +1,4 @@
-"""MNIST, handwritten digits, and other data sets in its form."""
+"""MNIST, handwritten digits, and other data sets of the same form."""
 import functools
 import string
 from typing import Any
@@ -46,11 +46,11 @@ class MNIST(BuiltInImages):
 class EMNIST(DatasetInFormats):
     """EMNIST, images of handwritten letters and digits.
 
-    Sources: `features`, uint8 of shape ``(examples, 1, 28, 28)`` with the
-    axes ``('batch', 'channel', 'height', 'width')``, where rows and columns
-    change places with regard to MNIST; `targets`, uint8 of shape
-    ``(examples, 1)`` with the axes ``('batch', 'index')``. The classes of
-    'letters' begin at 1.
+    Sources: `features`, uint8 of shape ``(examples, 1, 28, 28)`` with the axes
+    ``('batch', 'channel', 'height', 'width')``, where rows and columns are
+    swapped in comparison with MNIST; `targets`, uint8 of shape ``(examples,
+    1)`` with the axes ``('batch', 'index')``. The classes of 'letters' begin
+    at 1.
 
     The default transformers scale the images to ``[0, 1]`` in
     ``config.floatX``.
@@ -76,7 +76,8 @@ class EMNIST(DatasetInFormats):
     def class_names(self) -> Any:
         """Names of the classes, digits and letters (tuple of str).
 
-        The first of 'letters' is empty, since its classes begin at 1."""
+        The first name of 'letters' is empty, since the classes of 'letters'
+        begin at 1."""
         return tuple(CLASSES[str(self.which_format)])
 
 

@@ -45,9 +45,9 @@ class NPYDataset(RowsDataset, WithStorageOptions):
         Maps names of splits to ``(start, stop)`` or to a list or array of
         rows, in any order.
     storage_options : dict, optional
-        As for :class:`~fuel.datasets.hdf5.H5PYDataset`, of URLs.
+        For URLs, as for :class:`~fuel.datasets.hdf5.H5PYDataset`.
     sources, axis_labels
-        Arguments of :class:`Dataset`, `sources` and `axis_labels`.
+        As for :class:`Dataset`.
 
     Attributes
     ----------
@@ -131,8 +131,8 @@ class NPYDataset(RowsDataset, WithStorageOptions):
         super()._check_renewed(before, now)
 
     def kept_arguments(self) -> Mapping[str, object]:
-        """Return the arguments that a saved state must fit, and the names of
-        several files in order."""
+        """Return the arguments that a saved state must fit; if there are
+        several files, also their names in order."""
         paths: Any = self.path
         if isinstance(paths, dict):
             several = [paths[source] for source in sorted(paths)]
@@ -167,12 +167,12 @@ def _as_paths(path: Any, storage_options: StorageOptions | None,
 
 def _with_equal_rows(paths: Sequence[str], readers: dict[str, Reader],
                      asked: Sequence[str] | None) -> dict[str, Reader]:
-    """Return the sources that have, in each file, as many rows as the sources
-    that are asked for.
+    """Return the readers of the sources that have, in each file, as many rows
+    as the requested sources.
 
-    A file in which the sources that are asked for differ in length is refused.
+    A file is refused if the requested sources differ in length in it.
 
-    `asked`: names of the sources that are asked for; None for all.
+    `asked`: names of the requested sources; None for all.
     """
     counts = {source: numpy.diff(reader.part_bounds).tolist()
               for source, reader in readers.items()}

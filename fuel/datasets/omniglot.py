@@ -8,10 +8,10 @@ class Omniglot(BuiltInDataset):
     """Omniglot, 1,623 characters, each drawn by twenty people.
 
     Sources: `alphabets`, uint8 of shape ``(examples, 1)`` with the axes
-    ``('batch', 'index')``; `drawers`, uint8, likewise, from 1 to 20;
-    `features`, uint8 of shape ``(examples, 1, 105, 105)`` with the axes
+    ``('batch', 'index')``; `drawers`, uint8 of the same shape and axes, from 1
+    to 20; `features`, uint8 of shape ``(examples, 1, 105, 105)`` with the axes
     ``('batch', 'channel', 'height', 'width')``, 1 for paper and 0 for ink;
-    `targets`, int16, the character, like the alphabets.
+    `targets`, int16 of the same shape and axes as `alphabets`, the character.
 
     Parameters
     ----------

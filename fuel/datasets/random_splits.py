@@ -1,4 +1,4 @@
-"""Splits of examples at random, with or without equal shares of classes."""
+"""Split examples at random, with or without equal shares of each class."""
 from __future__ import annotations
 
 import warnings
@@ -36,32 +36,35 @@ def random_split(examples: int | Dataset,
     examples : int or Dataset
         Number of examples, or the data set that has them.
     shares : dict of str to float or int
-        For each split its share of the examples, from 0 to 1. One share may
-        be None: its split gets the rest. Otherwise the shares must add up to
-        1. If all are integers and one is above 1, they are numbers of
-        examples: they must add up to all examples that are split, unless one
-        is None. The integer 1 as the only number is a share: all examples.
+        Maps the name of each split to its share of the examples, from 0 to 1.
+        One share may be None: that split gets the rest. Otherwise the shares
+        must add up to 1. If all are integers and one is above 1, they are
+        numbers of examples: unless one is None, their sum must be the number
+        of all examples that are split. If the only number is the integer 1, it
+        is a share: all examples.
     seed : int, optional
         Equal seeds give equal splits. Defaults to ``config.default_seed``.
     stratify : str or array, optional
-        The class of each example, or the name of the source that has it: each
-        split gets its share of every class, to the nearest example. Numbers
-        of examples are met exactly: examples that cannot be divided evenly go
-        to the splits with the largest remainders, and the number of a class
-        in a split differs from its exact share by less than one.
-        Examples whose class is missing are in no split, with a warning; a
-        masked array, a categorical of pandas or Arrow, and a source of
-        ``dataset.categories`` may lack classes. Defaults to None: shares are
-        of all examples together.
+        The class of each example, or the name of the source that has the
+        classes. Each split gets its share of every class, to the nearest
+        example. If `shares` are numbers of examples, each split gets exactly
+        its number: examples that cannot be divided evenly go to the splits
+        with the largest remainders, and the number of examples of a class in a
+        split differs from the exact share by less than one. Examples without a
+        class are in no split, and there is a warning. Classes may be missing
+        in a masked array, in a categorical of pandas or Arrow, and in a source
+        of ``dataset.categories``. Defaults to None: shares are of all examples
+        together.
     groups : {'runs'}, optional
-        Keep each run of the data set, such as an episode or a document, in
-        one split. All windows of a run stay together, and so do the pieces
-        into which an earlier split cut a run. Each split gets at least one
-        run, and its share of the examples to the nearest run. A warning names
-        the numbers of examples that whole runs do not meet. Defaults to None:
-        examples are split one by one, with a warning if the data set has
-        several runs, since neighbours in a run are alike. Pass
-        ``len(dataset)`` if that is meant.
+        Keep each run of the data set, such as an episode or a document, in one
+        split. All windows of a run stay together. If an earlier split cut a
+        run into pieces, the pieces stay together too. Each split gets at least
+        one run, and its share of the examples to the nearest run. If `shares`
+        are numbers of examples, a warning names each split of whole runs that
+        has another number. Defaults to None: examples are split one by one,
+        with a warning if the data set has several runs, since neighbours in a
+        run are alike. To do this without the warning, pass ``len(dataset)`` as
+        `examples`.
     missing : object, optional
         A value of `stratify` that is not a class, such as -1: examples with
         this value are in no split. Defaults to None: in a plain array each
@@ -70,12 +73,13 @@ def random_split(examples: int | Dataset,
     Returns
     -------
     dict of str to numpy.ndarray
-        Ascending numbers of the examples of each split, for a scheme. If the
-        examples are all rows of files, the dict may be passed as the argument
-        `splits` of :func:`fuel.load`, :class:`~fuel.datasets.HDF5Dataset` and
-        others, or one of its arrays as the argument `subset` of
-        :class:`~fuel.datasets.H5PYDataset`. Numbers of windows, or of the
-        examples of a split, are refused as `splits`.
+        The numbers of the examples of each split, in ascending order. They can
+        be passed to a scheme. If the examples are all rows of files, the dict
+        may be passed as the argument `splits` of :func:`fuel.load`,
+        :class:`~fuel.datasets.HDF5Dataset` and other data sets, or one of its
+        arrays as the argument `subset` of :class:`~fuel.datasets.H5PYDataset`.
+        If the examples are windows, or only the examples of a split, the dict
+        is refused as `splits`.
 
     Raises
     ------
@@ -117,7 +121,7 @@ def random_split(examples: int | Dataset,
 
 
 def _counted(examples: int | Dataset) -> str:
-    """Return a name for the examples; '' if they are rows of a data set."""
+    """Return a name for examples; '' if they are all rows of a data set."""
     if isinstance(examples, RunDataset):
         return f'examples of {type(examples).__name__}'
     if isinstance(examples, SplitDataset) and examples.which_sets and (
@@ -199,7 +203,7 @@ def _split_runs(examples: int | Dataset,
                 shares: Mapping[str, float | None], counted: bool,
                 rng: numpy.random.RandomState,
                 ) -> dict[str, NDArray[numpy.intp]]:
-    """Return the examples of each split, which consist of whole runs.
+    """Return the examples of each split; each split consists of whole runs.
 
     `runs`: the bounds of stretches of examples, and the number of the run that
         each stretch belongs to.
@@ -213,8 +217,8 @@ def _split_runs(examples: int | Dataset,
     stretches = numpy.diff(bounds)
     _, first, run_of = numpy.unique(
         numbers, return_index=True, return_inverse=True)
-    # Number the runs in the order of their first stretches: runs that no
-    # split has cut are drawn as they always were.
+    # Number the runs in the order of their first stretches. This does not
+    # change the draw if no split has cut a run.
     run_of = first.argsort().argsort()[run_of]
     lengths = numpy.bincount(run_of, stretches).astype(numpy.intp)
     order = numpy.flatnonzero(lengths)
@@ -339,13 +343,13 @@ def are_counts(shares: Mapping[str, float | None]) -> bool:
 
 
 def rest_last(shares: Mapping[str, float | None]) -> list[str]:
-    """Return the names of splits; that of the split for the rest is last."""
+    """Return the names of splits; the split that gets the rest comes last."""
     return sorted(shares, key=lambda name: shares[name] is None)
 
 
 def lengths_of_shares(count: int, shares: Mapping[str, float | None]
                       ) -> dict[str, int]:
-    """Return the number of examples of each split, by its share of `count`."""
+    """Return the number of examples that each split gets out of `count`."""
     *names, last = rest_last(shares)
     found, left = {}, count
     for name in names:
@@ -356,7 +360,7 @@ def lengths_of_shares(count: int, shares: Mapping[str, float | None]
 
 def fill_counts(shares: Mapping[str, float | None],
                 classes: Sequence[Sized], count: int) -> dict[str, int]:
-    """Return the number of examples of each split, including the rest.
+    """Return the number of examples of each split; one split may get the rest.
 
     `count`: number of examples, with and without a class.
     """
@@ -382,8 +386,8 @@ def apportion(sizes: Sequence[int], counts: Mapping[str, int],
 
     Each number is the exact share, rounded up or down. The numbers of a class
     add up to its size, and the numbers of a split to its count. The shares
-    with the largest remainders are rounded up; equal remainders are taken in
-    random order.
+    with the largest remainders are rounded up, in random order if remainders
+    are equal.
 
     `sizes`: number of examples of each class.
     `counts`: number of examples of each split.
@@ -412,11 +416,11 @@ def apportion(sizes: Sequence[int], counts: Mapping[str, int],
 
 def _round_up(row: int, extra: NDArray[Any], free: NDArray[Any],
               split_left: list[int]) -> None:
-    """Round one number of a class up.
+    """Round up the number of examples of one class in one split.
 
-    If all splits in which it may be rounded up are full, examples of other
-    classes move on to other splits, along the shortest way to a split that is
-    not full. There is such a way, because the exact shares add up.
+    If all splits in which the number may be rounded up are full, examples of
+    other classes move to other splits, along the shortest way to a split that
+    is not full. Such a way exists, because the exact shares add up.
 
     `row`: number of the class.
     `extra`: mask of the numbers that are rounded up, by class and split.

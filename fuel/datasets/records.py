@@ -38,21 +38,21 @@ Fields: TypeAlias = Mapping[str, tuple[Sequence[Any], bool]]
 
 # Records at most so many bytes apart are read with one call.
 NEAR = 1 << 12
-# Records from which the types, and the header of a table, are recognized.
+# Number of records that determine the types, and the header of a table.
 SAMPLE = 1000
 # Bytes of the records that are parsed at a time, unless one record is longer:
 # parsed records take up to forty times as much memory.
 GROUP = 1 << 18
 TEXT = numpy.dtype(object)
-# The largest limit that Python's parser takes on all systems.
+# The largest limit that Python's parser accepts on all systems.
 LONGEST = 2 ** 31 - 1
 # Floating numbers hold all integers up to `EXACT`, and none above `LARGEST`.
 EXACT, LARGEST = 1 << 53, 1 << 1023
 
 
 def first_rounded(numbers: Iterable[int]) -> int | None:
-    """Return the first of some integers that floating numbers do not hold
-    exactly; None if they hold all."""
+    """Return the first integer that a floating number does not hold exactly;
+    None if floating numbers hold all of the integers."""
     return next((number for number in numbers if abs(number) > EXACT and (
         abs(number) > LARGEST or int(float(number)) != number)), None)
 
@@ -64,11 +64,11 @@ class RecordIndex:
     empty lines do not count. The index takes 16 bytes a record.
 
     The records of several files are numbered consecutively. The end of each
-    file takes a number too.
+    file has a number too.
 
     `raw`: one file, or several joined into one.
     `quote`, `delimiter`: the two characters, if cells may be quoted.
-    `blank`: the bytes that an empty line consists of.
+    `blank`: the bytes that an empty line may consist of.
     `files`: the files in `raw`.
     `starts`: the starts of records, and the end of each file.
     `lines`: the number of each record's first line, from 1; 0 for an end.
@@ -93,7 +93,7 @@ class RecordIndex:
 
     def _find(self, raw: FileBytes, address: int, starts: array[int],
               lines: array[int]) -> None:
-        """Add the records of a file, whose first byte has an address."""
+        """Add the records of a file; its first byte is at `address`."""
         quote, delimiter, blank = self._mark
         position, number, is_open = 0, 0, False
         mark = quote.encode() if quote else None
@@ -123,11 +123,11 @@ class RecordIndex:
         return int(self.counts.sum())
 
     def file_of(self, records: Any) -> Any:
-        """Return the number of the file of each of some records."""
+        """Return, for each record, the number of its file."""
         return self.firsts.searchsorted(records, 'right') - 1
 
     def numbers_of(self, rows: Any, skipped: int) -> Any:
-        """Return the numbers of the records of rows, counted over all files.
+        """Return the record number of each row, counted over all files.
 
         `skipped`: number of records before the first row of each file.
         """
@@ -143,7 +143,7 @@ def long_cells(length: int) -> Iterator[None]:
 
     The parser's limit guards against a quotation mark that is never closed,
     which is an error without the limit too. All threads share the limit: if
-    two threads change it at the same time, the greater value may stay.
+    two threads change it at the same time, the greater value may remain.
     """
     limit = csv.field_size_limit()
     csv.field_size_limit(min(max(length, limit), LONGEST))
@@ -154,8 +154,8 @@ def long_cells(length: int) -> Iterator[None]:
 
 
 def _stays_open(line: bytes, quote: str, delimiter: str) -> bool:
-    """Return whether a quoted cell begins in a line with an odd number of
-    quotes, and does not end."""
+    """Return whether a quoted cell begins in a line, and does not end there;
+    the line has an odd number of quotes."""
     if not (quote.isascii() and delimiter.isascii()):
         return True
     try:
@@ -174,8 +174,8 @@ class RecordFile:
     `file`: one file, or several joined into one; checked after each read.
     `name`: name of the files, for errors.
     `parse`: takes the bytes of some records and returns the records. If it
-        raises a ValueError it is called again for each record by itself, and
-        the error of the first bad record gets the file and the line.
+        raises a ValueError, it is called again for each record separately, and
+        the error about the first bad record names the file and the line.
     """
 
     def __init__(self, file: FileBytes, index: RecordIndex,
@@ -188,8 +188,8 @@ class RecordFile:
         self._parse = parse
 
     def where(self, record: int, known: int | None = None) -> str:
-        """Return file and line of a record for errors; the line alone if a
-        known record is in the same file."""
+        """Return file and line of a record for errors; only the line if the
+        record `known` is in the same file."""
         file, line = self.index.file_of(record), self.index.lines[record]
         if known is not None and self.index.file_of(known) == file:
             return f'line {line}'
@@ -201,12 +201,12 @@ class RecordFile:
         return self.file.read(start, stop - start)
 
     def records(self, records: NDArray[numpy.intp]) -> list[Any]:
-        """Return some records, in the order asked for."""
+        """Return some records, in the order of `records`."""
         unique, places = numpy.unique(records, return_inverse=True)
         try:
             found = self._read(unique)
         except ValueError:
-            # A change of the file would be the reason of the error.
+            # If the file was changed, the change is the reason of the error.
             self.file.check()
             raise
         self.file.check()
@@ -214,7 +214,7 @@ class RecordFile:
 
     def groups(self, first: int, stop: int) -> Iterator[tuple[int, int]]:
         """Yield the start and end of groups of a file's records. A group has
-        few bytes, or is one record."""
+        at most `GROUP` bytes, or is one record."""
         starts = self.index.starts
         while first < stop:
             last = int(starts.searchsorted(starts[first] + GROUP, 'right')) - 1
@@ -228,7 +228,7 @@ class RecordFile:
         runs = list(self._runs(unique))
         starts = self.index.starts
         if is_remote(self.file):
-            # Request all of them before waiting for the first.
+            # Request all ranges of bytes before waiting for the first.
             self.file.request(
                 starts[unique[[first for first, _ in runs]]],
                 starts[unique[[last - 1 for _, last in runs]] + 1],
@@ -284,8 +284,9 @@ class FirstRecords:
     Records that cannot be parsed are left out: their errors are raised when a
     stage reads them.
 
-    `count`: as an argument, most records to read of each file; as an
-        attribute, number of records to read of all files.
+    `count`: as an argument, the largest number of records to read from each
+        file; as an attribute, the number of records to read from all files
+        together.
     """
 
     def __init__(self, records: RecordFile, count: int) -> None:
@@ -302,10 +303,10 @@ class FirstRecords:
                ) -> Iterator[tuple[list[int], list[Any]]]:
         """Yield groups of records: their numbers, and the records.
 
-        `skipped`: number of first records of each file that are left out.
+        `skipped`: number of records to leave out at the start of each file.
 
-        Raises: ValueError if the first record is bad, or more than half of
-            the records are.
+        Raises: ValueError if the first record is bad, or if more than half of
+            the records are bad.
         """
         if skipped not in self._borders:
             firsts = self._records.index.firsts
@@ -397,7 +398,7 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
                 **given: Mapping[str, Any] | None) -> None:
         """Set the sources, and the types that the user passed.
 
-        `given`: other arguments that are dicts from sources, by name.
+        `given`: further arguments by name, each a dict from sources or None.
         """
         self._fields = fields
         self._masks = masks_of(masks, fields)
@@ -445,8 +446,8 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         return FirstRecords(self.records, count)
 
     def kept_arguments(self) -> Mapping[str, object]:
-        """Return the arguments that a saved state must fit, and the names of
-        several files in order."""
+        """Return the arguments that a saved state must fit; if there are
+        several files, also their names in order."""
         return {**super().kept_arguments(), **files_in_order(self.path)}
 
     def details(self) -> Sequence[str]:
@@ -518,7 +519,7 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         return self.records.records(numbers)
 
     def known_types(self) -> SourceTypes:
-        """Return the types of the sources, as far as they were found."""
+        """Return the types of the sources that are known so far."""
         masks = types_of_fields(self._fields, dict.fromkeys(
             self._masks.values(), numpy.dtype(bool)))
         return {**self._types, **{
@@ -526,7 +527,8 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
 
     def _convert(self, source: str, numbers: NDArray[numpy.intp],
                  records: list[Any]) -> NDArray[Any]:
-        """Return a source of some records, with these numbers, as a batch."""
+        """Return a source of records as a batch; `numbers` are their
+        numbers."""
         known = self._type_of(source)
         values = self._values(source, numbers, records)
         if f'{source}_mask' in self._masks:
@@ -544,8 +546,8 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         return batch
 
     def _warn_of_rounding(self, source: str, numbers: Iterable[int]) -> None:
-        """Warn once if a source whose type was found has integers that a
-        floating type does not hold exactly, such as identifiers."""
+        """Warn once if a source of float64, a type that the user did not pass,
+        does not hold integers exactly, such as identifiers."""
         if source in self._rounded:
             return
         number = first_rounded(numbers)
@@ -564,7 +566,7 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
 
     def _values(self, source: str, numbers: Iterable[int],
                 records: list[Any]) -> Sequence[Any]:
-        """Return the values of a source in some records with these numbers."""
+        """Return the values of a source in records with the given numbers."""
         raise NotImplementedError
 
     def _filled(self, source: str, values: Sequence[Any],
@@ -586,7 +588,7 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
 
     def _presence(self, source: str, numbers: Iterable[int],
                   records: list[Any]) -> NDArray[numpy.bool_]:
-        """Return a mask of the values of a source that are not missing."""
+        """Return a mask that is False for the missing values of a source."""
         raise NotImplementedError
 
     def _refuse(self, source: str, known: SourceType,

@@ -1,4 +1,4 @@
-"""Orders of rows: the row of a source that each example is."""
+"""Orders of rows: for each example, the row of a source."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -35,7 +35,8 @@ def length(order: Order) -> int:
 
 
 def simplify(order: Order) -> Order:
-    """Return an order as a slice, if its rows are consecutive."""
+    """Return an order as a slice if its rows are consecutive; else
+    unchanged."""
     if isinstance(order, slice) or not len(order):
         return order if isinstance(order, slice) else slice(0, 0)
     first = int(order[0])
@@ -117,7 +118,7 @@ def pick(order: Order, positions: Any) -> Any:
 
 
 def checked_subset(subset: Indices | None) -> Any:
-    """Check and return the argument `subset`; for None, a slice of all."""
+    """Check and return the argument `subset`; a slice of all if it is None."""
     if subset is None:
         return slice(None)
     if not isinstance(subset, (slice, list, tuple, range, numpy.ndarray)):
@@ -135,8 +136,8 @@ def checked_subset(subset: Indices | None) -> Any:
 class Selection:
     """The rows of each source that a data set uses, in order.
 
-    A pickle holds the number of examples alone, since the file lists the rows;
-    rows that were assigned are in the pickle.
+    A pickle holds only the number of examples, since the file lists the rows.
+    If a subclass assigned the rows, the pickle holds them.
 
     `orders`: the order of each source's rows; empty after unpickling.
     `num_rows`: number of rows of each source.

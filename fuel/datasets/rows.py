@@ -65,7 +65,8 @@ def _own_elements(array: Any) -> Any:
 
 
 def is_batch(request: Any) -> bool:
-    """Return whether a request is, or should be, a list of examples."""
+    """Return whether a request is a list, tuple, range or array with axes,
+    rather than an index or a slice."""
     return isinstance(request, (list, tuple, range)) or (
         isinstance(request, numpy.ndarray) and request.ndim > 0)
 
@@ -163,9 +164,9 @@ def check_equal_lengths(names: Iterable[object], collections: Iterable[Any],
 
 def refuse_unequal(lengths: Mapping[Any, int], what: str = 'sources',
                    where: str = '', can_choose: bool = False) -> None:
-    """Refuse sources or parts of unequal numbers of examples.
+    """Refuse sources or parts that differ in their number of examples.
 
-    `where`: the file that has the sources, for the error.
+    `where`: text for the error that names the file of the sources.
     `can_choose`: whether the error advises ``sources=`` with the sources of
         one length.
     """

@@ -1,8 +1,8 @@
-"""Bounds of runs: which following rows belong together.
+"""Bounds of runs: which consecutive rows belong together.
 
 A run is an episode, a document or a trajectory. Runs follow each other, so
-their bounds define them: run ``i`` has the rows from ``bounds[i]`` to before
-``bounds[i + 1]``.
+their bounds define them: run ``i`` has the rows from ``bounds[i]`` to
+``bounds[i + 1] - 1``.
 """
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from fuel.utils.masked import is_masked, masked_refusal
 
 #: 'all', or a dict from a way of separating runs to a name or an array.
 RunsGiven: TypeAlias = str | Mapping[str, Any]
-#: Returns the array of a name in a part, by the number of the part.
+#: Takes the number of a part and a name; returns the array of that name in the
+#: part.
 ReadNamed: TypeAlias = Callable[[int, Any], ArrayLike]
 
 KINDS = ('lengths', 'offsets', 'ends', 'numbers')
@@ -37,20 +38,21 @@ def runs_in(dataset: Any) -> Any:
 def find_bounds(runs: RunsGiven | None, part_rows: Sequence[int] | IndexArray,
                 read: ReadNamed,
                 name_part: Callable[[int], str] | None = None) -> IndexArray:
-    """Return the bounds of runs, through all parts.
+    """Return the bounds of the runs of all parts.
 
     `runs`: ``'all'``, one run through all parts; or a mapping with one of the
         keys ``'lengths'`` (rows of each run), ``'offsets'`` (the bounds
         themselves), ``'ends'`` (for each row, whether it is the last row of
-        its run; a run ends where one of several such arrays says so) and
-        ``'numbers'`` (for each row, the number or name of its run). The value
-        is the name of an array in each part, or an array if there is one
-        part. None: each part is a run.
-    `part_rows`: rows of each part.
-    `read`: returns the array of a name, by the number of the part.
-    `name_part`: returns the name of a part for errors, by its number.
-    Returns: shape (runs + 1,), dtype intp, from 0 to the number of rows. A run
-        may be empty.
+        its run; with several such arrays, a run ends where any of them says
+        so) and ``'numbers'`` (for each row, the number or name of its run).
+        The value is the name of an array in each part, or an array if there is
+        one part. None: each part is a run.
+    `part_rows`: number of rows of each part.
+    `read`: takes the number of a part and a name; returns the array of that
+        name in the part.
+    `name_part`: takes the number of a part; returns its name for errors.
+    Returns: an array of shape (runs + 1,) and dtype intp, from 0 to the number
+        of rows. A run may be empty.
     """
     first_rows = numpy.concatenate(
         [[0], numpy.cumsum(part_rows, dtype=numpy.intp)]).astype(numpy.intp)
@@ -71,8 +73,8 @@ def find_bounds(runs: RunsGiven | None, part_rows: Sequence[int] | IndexArray,
 
 
 def rows_described(runs: RunsGiven, read: ReadNamed) -> int:
-    """Return the number of rows that all runs have together; the arrays that
-    bound the runs are in one part."""
+    """Return the number of rows of all runs together; the arrays that bound
+    the runs must be in one part."""
     kind, value = _kind_of(runs)
     name = _as_several(value)[0] if kind == 'ends' else value
     column = _column(f'runs={{{kind!r}: {_shown(value)}}}', name, 0, read)
@@ -97,14 +99,16 @@ def names_in(runs: RunsGiven | None) -> list[str]:
 
 def cut_runs(bounds: IndexArray, order: Order,
              ) -> tuple[IndexArray, IndexArray]:
-    """Return the runs of some rows: stretches of consecutive rows of one run.
+    """Return the runs of some rows. Each is a stretch of consecutive rows that
+    lie in one run of all rows.
 
     The stretches are as long as possible.
 
     `bounds`: bounds of the runs of all rows.
     `order`: the rows that are used, in the order of the examples.
-    Returns: the bounds of the stretches among the examples, and the number of
-        the run of each stretch. Unless all rows are used, no stretch is empty.
+    Returns: the bounds of the stretches among the examples, and, for each
+        stretch, the number of its run. Unless all rows are used, no stretch is
+        empty.
     """
     if not isinstance(order, slice):
         runs = numpy.searchsorted(bounds, order, 'right') - 1
@@ -122,7 +126,7 @@ def cut_runs(bounds: IndexArray, order: Order,
 
 
 def _kind_of(runs: RunsGiven) -> tuple[str, Any]:
-    """Return the way in which runs are separated, and its array."""
+    """Return the key of `runs`, such as 'lengths', and its value."""
     if not isinstance(runs, Mapping) or len(runs) != 1 or (
             next(iter(runs)) not in KINDS):
         kinds = ', '.join(f'{{{kind!r}: ...}}' for kind in KINDS)
@@ -140,8 +144,8 @@ def _as_several(value: Any) -> Sequence[Any]:
 
 
 def _name_of(value: Any) -> tuple[str, int | None] | None:
-    """Return a name and the number of a column of its table; None if the value
-    is an array."""
+    """Return the name of an array, and the number of a column if the array is
+    a table (else None); return None if the value is itself an array."""
     if isinstance(value, str):
         return value, None
     if isinstance(value, tuple) and len(value) == 2 and isinstance(

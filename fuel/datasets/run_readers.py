@@ -22,7 +22,7 @@ from fuel.storage.reader import (
 SMALL_RUN = 1 << 14
 # Most axes of a batch that is copied in C.
 MOST_AXES = 32
-# Most windows: the number of more of them would not be exact.
+# The largest number of windows: a larger number would not be exact.
 MOST_ROWS = 1 << 60
 
 
@@ -70,7 +70,8 @@ class Cuts:
         return int(self.first_examples[-1])
 
     def as_examples(self, places: Places) -> IndexArray:
-        """Return the numbers of examples as an array, checked to exist."""
+        """Return the numbers of examples as an array; refuse a number that
+        does not exist."""
         if isinstance(places, slice):
             return numpy.arange(*places.indices(self.num_examples),
                                 dtype=numpy.intp)
@@ -89,7 +90,8 @@ class WindowCuts(Cuts):
     `span`: number of rows that a window spans.
     `stride`: number of rows from the start of a window to the start of the
         next.
-    `before`, `after`: rows by which windows may exceed their run.
+    `before`, `after`: number of rows by which a window may begin before its
+        run, and by which it may end after its run.
     """
 
     def __init__(self, bounds: IndexArray, span: int, stride: int,
@@ -159,7 +161,7 @@ class SpanReader(DerivedReader):
         return [numpy.unique(self.rows_of(self._cuts.find(rows)))]
 
     def pieces(self, rows: IndexArray) -> StoredPieces | None:
-        """Return the pieces of examples' first rows; see
+        """Return the pieces that the first rows of examples lie in; see
         :meth:`Reader.pieces`."""
         if not len(self.rows):
             return None
@@ -167,7 +169,7 @@ class SpanReader(DerivedReader):
         last = numpy.maximum(self._cuts.lengths[spans.runs] - 1, 0)
         first = self._first_rows[spans.runs] + numpy.minimum(
             numpy.maximum(self._first_steps(spans), 0), last)
-        # There may be runs without rows after the last row.
+        # Runs without rows may begin after the last row.
         found = self.rows.pieces(numpy.minimum(first, len(self.rows) - 1))
         return found and found._replace(
             row_nbytes=found.row_nbytes * self.mean_rows)
@@ -178,9 +180,9 @@ class SpanReader(DerivedReader):
         return spans.starts
 
     def span(self, rows: slice | IndexArray) -> slice:
-        """Return a range that has the rows of all examples.
+        """Return a range that contains the rows of all examples.
 
-        To list the rows of some examples would take too long.
+        It would take too long to list the rows of only some examples.
         """
         first = self._first_rows
         return slice(int(first.min()), int(
@@ -188,7 +190,8 @@ class SpanReader(DerivedReader):
 
 
 class FirstRowReader(SpanReader):
-    """A source with one value for each run: each example has it once."""
+    """A source with one value for each run. Each example has the value of its
+    run once."""
 
     def __init__(self, below: Source, cuts: Cuts) -> None:
         rows = below.reader
@@ -198,8 +201,8 @@ class FirstRowReader(SpanReader):
         """See :meth:`SpanReader.read_spans`."""
         rows = self.rows_of(spans)
         if len(rows) < len(spans.runs):
-            # A run without rows has a value too: these are the data set's own
-            # runs.
+            # A run without rows has a value too, if the runs are the data
+            # set's own.
             return self.rows.read_runs(spans.runs)
         return self.rows.read(rows)
 
@@ -351,14 +354,19 @@ class MaskReader(SpanReader):
 
 
 def is_inside(steps: IndexArray, lengths: IndexArray) -> NDArray[numpy.bool_]:
-    """Return whether each row lies in its run, by its number from the start of
-    the run. Shape (windows, rows)."""
+    """Return a mask of the rows that lie in their run, of shape (windows,
+    rows).
+
+    `steps`: numbers of the rows, counted from the start of their run.
+    `lengths`: the length of each window's run.
+    """
     inside: NDArray[numpy.bool_] = (steps >= 0) & (steps < lengths[:, None])
     return inside
 
 
 def no_zeros(source: str, kind: str) -> ValueError:
-    """Return the error that a source of some kind has no zeros to pad with."""
+    """Return the error that a source of some kind cannot be padded with
+    zeros."""
     return ValueError(
         f"pad='zero' takes sources of numbers, and {source!r} is {kind}: use "
         f"pad='edge', or leave it out with sources=...")

@@ -175,8 +175,8 @@ class RunDataset(RowsDataset):
 
     @property
     def categories(self) -> dict[str, tuple[Any, ...]]:
-        """Names of the codes, by source of categories (dict); those of the
-        data set below."""
+        """For each source of categories, the names of its codes (dict), as in
+        the data set below."""
         below = self.dataset.categories if isinstance(
             self.dataset, Dataset) else {}
         return {source: names for source, names in below.items()
@@ -228,8 +228,8 @@ class RunDataset(RowsDataset):
                     options: ReadOptions, state: Any) -> EpochReader | None:
         """Return a reader of the examples.
 
-        This class overrides it together with `_read`. A subclass that
-        overrides `_read` alone is read by `_read`.
+        This class overrides this method together with `_read`. A subclass that
+        overrides only `_read` is read by its `_read`.
         """
         return super().make_reader(requests, options, state)
 
@@ -285,7 +285,7 @@ class RunDataset(RowsDataset):
     def _follow(self) -> object:
         """Find the readers again if those of the data set below have changed.
 
-        Returns: an object that keeps its files open.
+        Returns: an object that keeps the files of that data set open.
         """
         readers, held, is_same = self.readers, [], True
         for name in self.sources:
@@ -304,7 +304,7 @@ class RunDataset(RowsDataset):
         return held
 
     def _read(self, rows: Any) -> tuple[Any, ...]:
-        # Held here, the files stay open if another thread closes them.
+        # `_held` keeps the files open, even if another thread closes them.
         _held = self._follow()
         readers = self.readers
         spans = self._cuts.find(self._cuts.as_examples(rows))
@@ -332,7 +332,7 @@ class RunDataset(RowsDataset):
 
 
 class Runs(RunDataset):
-    """A data set whose examples are whole runs of another's rows.
+    """A data set whose examples are whole runs of rows of another data set.
 
     Parameters
     ----------
@@ -341,14 +341,14 @@ class Runs(RunDataset):
     runs : dict or str, optional
         The bounds of the runs: ``{'lengths': ...}``, the number of rows of
         each run; ``{'offsets': ...}``, the bounds, from 0 to the number of
-        rows; ``{'ends': ...}``, for each row whether it is the last row of
-        its run (with several such arrays, a run ends where any of them says
-        so; rows after the last end are a run too); or ``{'numbers': ...}``,
-        for each row the number or name of its run. The value is an array or
-        the name of an array. It describes runs of the examples, or runs of
-        all rows of the files. ``'all'``: all rows are one run. Defaults to
-        ``dataset.runs`` if the data set has that attribute, else to
-        ``'all'``.
+        rows; ``{'ends': ...}``, for each row whether it is the last row of its
+        run (with several such arrays, a run ends where any of them says so;
+        rows after the last end are a run too); or ``{'numbers': ...}``, for
+        each row the number or name of its run. The value is an array or the
+        name of an array. The array describes the runs of the examples, or the
+        runs of all rows of the files. ``'all'``: all rows are one run.
+        Defaults to ``dataset.runs`` if the data set has that attribute, else
+        to ``'all'``.
     sources, axis_labels : optional
         As for :class:`Dataset`.
 
@@ -364,17 +364,16 @@ class Runs(RunDataset):
     TypeError
         If the data set is read in order, or a chosen source is sparse.
     ValueError
-        If a row lies outside of all runs, or the rows with one of the
+        If a row lies outside of all runs, or if rows with the same number in
         `numbers` do not follow each other.
 
-    Notes
-    -----
-    A batch has, for each source, an array of objects: an array of shape
-    ``(rows, ...)`` for each run. It is a list of lists if the rows are a
-    list. A source with one value for each run has that value once an example.
+    Notes ----- In a batch, a source is an array of objects that has an array
+    of shape ``(rows, ...)`` for each run. If the rows are a list, the source
+    is a list of lists. If a source has one value for each run, an example has
+    that value once.
 
-    A split of rows cuts runs: an example is then a stretch of consecutive
-    rows of one run that are in the split.
+    If a data set uses a split of its rows, the split cuts runs: an example is
+    then a stretch of consecutive rows of one run that are in the split.
 
     Examples
     --------
@@ -467,7 +466,7 @@ def is_same_reader(old: Reader, new: Reader) -> bool:
 
 
 def lie_within(bounds: IndexArray, runs: IndexArray | None) -> bool:
-    """Return whether each run is a part of one of some other runs."""
+    """Return whether each run of `bounds` lies within one run of `runs`."""
     if runs is None:
         return False
     starts, stops = bounds[:-1], bounds[1:]

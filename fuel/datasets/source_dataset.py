@@ -1,5 +1,5 @@
-"""Base classes of data sets: of sources in open files, and of rows that
-splits choose."""
+"""Base classes of data sets with sources in open files, and of data sets with
+splits."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -70,7 +70,7 @@ class SourceDataset(Dataset):
         raise NotImplementedError
 
     def _direct_batches(self, found: OpenSources) -> Batches | None:
-        """Return a compiled reader of plain batches, which calls no method of
+        """Return a compiled reader of plain batches that calls no method of
         this object."""
         return direct_batches(found, self.num_examples)
 
@@ -137,7 +137,7 @@ class SplitDataset(Dataset):
         return [f'splits {", ".join(splits)}'] if splits else []
 
     def find_source(self, source: str) -> FoundSource:
-        """Return the row of the files that each example is."""
+        """Return, for each example, its row in the files."""
         return RowsOf(self._order, self.num_stored)
 
     def get_data(self, state: Any = None, request: Request = None,
@@ -157,12 +157,13 @@ class SplitDataset(Dataset):
             self._order, as_rows(request, self.num_examples)))
 
     def _read(self, rows: Any) -> tuple[Any, ...]:
-        """Return one row of each source, or rows of a slice or an array."""
+        """Return one row of each source, or the rows of a slice or an
+        array."""
         raise NotImplementedError
 
 
 class RowsDataset(SourceDataset, SplitDataset):
-    """Base of the data sets whose sources are read by one reader each.
+    """Base of the data sets that have one reader for each source.
 
     Subclasses set `readers` before they call this constructor, implement a
     method `load` that opens the readers again, and leave the readers out of
@@ -227,8 +228,8 @@ class RowsDataset(SourceDataset, SplitDataset):
                     options: ReadOptions, state: Any) -> EpochReader | None:
         """Return a reader of the rows of the files.
 
-        This class overrides it together with `_read`. A subclass that
-        overrides `_read` alone is read by `_read`.
+        This class overrides this method together with `_read`. A subclass that
+        overrides only `_read` is read by its `_read`.
         """
         return super().make_reader(requests, options, state)
 
@@ -237,8 +238,8 @@ class RowsDataset(SourceDataset, SplitDataset):
         raise NotImplementedError
 
     def _load_for(self, sources: Sequence[str] | None) -> None:
-        """Open the readers that the argument `sources` needs, and remember
-        it for the next call of `load`."""
+        """Open the readers that the argument `sources` needs, and keep the
+        argument for the next call of `load`."""
         self._asked = sources
         self.load()
 
@@ -315,13 +316,13 @@ def as_budget(cache_bytes: int | None) -> int | None:
 
 
 def by_source(columns: object) -> dict[str, Any]:
-    """Return the columns of each source of a table.
+    """Return a dict from the sources of a table to their columns.
 
     `columns`: a dict from sources to a column or a list of columns, or a list
         of columns.
 
-    Raises: ValueError if it is neither, if there are no columns, or if one is
-        listed twice.
+    Raises: ValueError if it is neither, if there are no columns, or if a
+        column is listed twice.
     """
     if isinstance(columns, Mapping):
         found = dict(columns)

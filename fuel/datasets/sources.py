@@ -26,13 +26,13 @@ class Source(NamedTuple):
     """The reader of a source, and the row of each example.
 
     `reader`: reads the rows.
-    `rows`: the row of `reader` that is each example.
-    `stored`: the row of the file that is each example, from which consecutive
-        examples of the file are found. Equal to `rows` unless the file was
-        read into memory.
+    `rows`: for each example, its row in `reader`.
+    `stored`: for each example, its row in the file. It determines which
+        examples follow each other in the file. Equal to `rows` unless the file
+        was read into memory.
     `held`: an object that keeps the file open.
-    `shapes`: the reader of the examples' shapes, if each has a shape of its
-        own; else None.
+    `shapes`: the reader of the shapes of the examples, if the examples differ
+        in shape; else None.
     """
 
     reader: Reader
@@ -42,7 +42,7 @@ class Source(NamedTuple):
     shapes: Reader | None = None
 
 
-#: A source; only the rows of its examples, if `get_data` alone reads them;
+#: A source; only the rows of its examples, if only `get_data` can read them;
 #: None if the rows are not known either.
 FoundSource: TypeAlias = Source | RowsOf | None
 
@@ -52,7 +52,8 @@ class RowPlace(NamedTuple):
 
     `file`: path of the file; for a data set without files, the name of its
         class.
-    `part`: path of the group that is the part; '' if the whole file is.
+    `part`: path of the group that is the part; '' if the part is the whole
+        file.
     `row`: number of the row in the part.
     """
 
@@ -67,11 +68,11 @@ class Provenance(NamedTuple):
     Parameters
     ----------
     file : str
-        Path of the file, as the data set was given it; for a data set without
-        files, the name of its class.
+        Path of the file, as it was passed to the data set; for a data set
+        without files, the name of its class.
     run : int
-        Number of the run, among those of the argument `runs`, else of
-        ``dataset.runs``.
+        Number of the run, among the runs of the argument `runs`; by default
+        among those of ``dataset.runs``.
     row : int
         Number of the example's first row in the files. Rows of padding do not
         count.
@@ -119,10 +120,10 @@ class MemoryReader(Reader):
 
 
 class Requests:
-    """Reads a data set by `get_data`, all sources at once.
+    """Reads a data set with `get_data`, which returns all sources at once.
 
-    The data of the other sources are kept, by thread, since they are usually
-    asked for next.
+    Each thread keeps the data of the other sources, since these are usually
+    requested next.
     """
 
     def __init__(self, dataset: Any) -> None:
@@ -134,7 +135,7 @@ class Requests:
         kept = vars(self._kept)
         data: dict[str, Any] = kept.get('data', {})
         if source not in data or not numpy.array_equal(kept['rows'], rows):
-            # Release first the data that are not asked for any more.
+            # Free the old data before reading new data.
             kept.clear()
             data = dict(zip(self.dataset.sources, self._request(rows),
                             strict=True))
@@ -157,7 +158,7 @@ class Requests:
 
 
 class RequestedReader(Reader):
-    """Rows of a source of a data set that only `get_data` reads."""
+    """Rows of a source that only the data set's `get_data` can read."""
 
     def __init__(self, requests: Requests, name: str, count: int,
                  known: SourceType | None) -> None:
@@ -177,7 +178,7 @@ def pieces_of_examples(dataset: Any, source: str | None) -> StoredPieces:
     """Return the stored pieces that the examples of a source lie in.
 
     `dataset`: a :class:`Dataset`.
-    `source`: None for the source whose pieces cost most to read.
+    `source`: None for the source with the pieces that cost most to read.
 
     Raises: see :meth:`Dataset.chunk_of_examples`.
     """
@@ -210,7 +211,7 @@ def _cost_of(pieces: StoredPieces | None) -> tuple[bool, bool, bool, float]:
 
 
 def _shape(known: SourceType) -> tuple[int, ...]:
-    """Return the shape of an example; () where it is not known."""
+    """Return the shape of an example; () if it is not known."""
     shape = tuple([n for n in known.shape or () if n is not None])
     return shape if len(shape) == len(known.shape or ()) else ()
 

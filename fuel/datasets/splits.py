@@ -1,5 +1,5 @@
-"""Splits: the rows of a split by its name, and the error about an unknown
-split.
+"""Splits: find the rows of a split by its name, and make the error about an
+unknown split.
 
 Data sets pass the splits that their files or users define. The table of
 splits in Fuel's own files is read in `fuel.datasets.hdf5.format`.
@@ -95,7 +95,8 @@ def no_split(name: object, known: Iterable[str], where: str = '',
 
     `known`: the splits that there are.
     `where`: the owner of the splits, for the error.
-    `example`: an example of a split, if some can be given.
+    `example`: an example of the rows of a split, for the error; None if the
+        user cannot define splits.
     """
     known = tuple(known)
     text = f'{where}: ' * bool(where) + f'there is no split {name!r}'
@@ -152,7 +153,7 @@ def _range(given: tuple[Any, ...] | slice, num_rows: int) -> slice | None:
     """Return the rows of a range; None if they are not within `num_rows`."""
     if isinstance(given, tuple):
         if len(given) != 2:
-            # A slice would take (3,) for the rows before the third.
+            # slice(*(3,)) would mean the rows 0 to 2.
             return None
         given = slice(*given)
     try:
@@ -223,7 +224,7 @@ def rows_of_split(parts: FileParts, name: str, split: Any) -> Any:
 
 
 def _rows_listed(parts: FileParts, split: str, listed: Listed) -> IndexArray:
-    """Return the rows that one file lists of a split."""
+    """Return the rows that one file lists for a split."""
     number, content = listed
     where = f'split {split!r} of {parts.files.paths[number]!r}'
     # Parts come in the order of their files.
@@ -264,7 +265,7 @@ def files_by_name(paths: Sequence[str], root: str,
                   ) -> dict[str, list[str]]:
     """Return the files of each split, in the order of the files.
 
-    A file belongs to a split if Hugging Face saved its folder as one, if a
+    A file belongs to a split if Hugging Face saved its folder as a split, if a
     folder between the root and the file has the usual name of a split, or else
     if the file's own name begins with such a name. If a file belongs to no
     split, an empty dict is returned.
@@ -282,12 +283,13 @@ def files_by_name(paths: Sequence[str], root: str,
 
 def files_by_folder(paths: Sequence[str], root: str,
                     wanted: Collection[str]) -> dict[str, list[str]]:
-    """Return the files of each folder in a folder, in the order of the files.
+    """Return a dict from the subfolders of a folder to their files, in the
+    order of the files.
 
     The search descends through folders that contain only one folder, to the
-    first one that contains several or a wanted one. An empty dict is returned
-    if that folder contains files too, or if the names of the folders state
-    values, as in ``healpix=7``.
+    first folder that contains several folders or a wanted folder. An empty
+    dict is returned if that folder contains files too, or if the names of the
+    folders state values, as in ``healpix=7``.
 
     `root`: a folder that contains all files.
     `wanted`: names of folders at which the search ends.
@@ -305,7 +307,8 @@ def files_by_folder(paths: Sequence[str], root: str,
 
 
 def _split_of(below: str, path: str) -> str | None:
-    """Return the split in the name of a file, None if there is none."""
+    """Return the split that the path of a file names; None if there is
+    none."""
     folder = os.path.dirname(path)
     if os.path.isfile(os.path.join(os.path.dirname(folder), _DICT)):
         return os.path.basename(folder)

@@ -68,7 +68,7 @@ class AskedIndices(AskedRequests, IndexRequests):
 
 
 class AskedScheme(IterationScheme):
-    """A scheme without end that requests the indices it is given."""
+    """An endless scheme that requests the indices that the caller sets."""
 
     def __init__(self, requests_examples: bool) -> None:
         self.requests_examples = requests_examples
@@ -98,16 +98,16 @@ class StreamDataset(Dataset):
     Notes
     -----
     The random numbers of a stage with a seed depend on the number of the
-    example, or on the first number of a batch, so each read of an example
-    gives the same result. An unpickled data set opens the pipeline anew.
-    Several threads may use the data set; one of them reads at a time.
+    example, or on the number of the first example of a batch. So each read of
+    an example gives the same result. An unpickled data set opens the pipeline
+    anew. Several threads may use the data set; one of them reads at a time.
     """
 
     def __init__(self, stream: StreamLike) -> None:
         source = _source(stream)
         self._stream: Any = copied_pipeline(stream)
         bottom = _source(self._stream)
-        # An example that was asked for cannot be left out.
+        # A requested example cannot be left out.
         bottom.on_error = 'raise'
         self._makes_examples = bool(stream.produces_examples)
         bottom.iteration_scheme = AskedScheme(self._makes_examples)
@@ -132,8 +132,8 @@ class StreamDataset(Dataset):
 
     @property
     def categories(self) -> dict[str, tuple[Any, ...]]:
-        """Names of the codes, by source of categories (dict); only sources
-        that the stages do not change."""
+        """For each source of categories, the names of its codes (dict); only
+        for sources that the stages do not change."""
         below = self._bottom()
         known = below.categories if isinstance(below, Dataset) else {}
         return {source: known[name] for source, name
@@ -147,8 +147,8 @@ class StreamDataset(Dataset):
         return super().find_uncut_runs()
 
     def find_source(self, source: str) -> FoundSource:
-        """Return the row of the data set below that each example is made
-        from."""
+        """Return, for each example, the row of the data set below that it is
+        made from."""
         below = self._bottom()
         found = below.find_source(below.sources[0]) if isinstance(
             below, Dataset) else None

@@ -26,8 +26,8 @@ class SVHN(DatasetInFormats):
         Which file to read, ``svhn_format_1.hdf5`` or
         ``svhn_format_2.hdf5``.
     which_sets : tuple of str
-        Among 'train' (33,402 examples of format 1, 73,257 of format 2),
-        'test' (13,068, 26,032) and 'extra' (202,353, 531,131).
+        Among 'train' (33,402 examples of format 1 and 73,257 of format 2),
+        'test' (13,068 and 26,032) and 'extra' (202,353 and 531,131).
     load_in_memory, subset, driver, sort_indices, cache_bytes
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     storage_options, splits, flat_targets, sources, axis_labels

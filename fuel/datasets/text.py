@@ -1,4 +1,4 @@
-"""Text files whose lines are examples: lists of the numbers of tokens."""
+"""Text files. Each line is an example: a list of token numbers."""
 from __future__ import annotations
 
 import codecs
@@ -24,7 +24,7 @@ __all__ = ['TextFile']
 
 
 class TextFile(Dataset, WithStorageOptions):
-    r"""Reads text files, and numbers their words or characters.
+    r"""Reads text files, and converts their words or characters to numbers.
 
     Parameters
     ----------
@@ -54,12 +54,13 @@ class TextFile(Dataset, WithStorageOptions):
     preprocess : callable, optional
         Called with each line, its line break included, before the line is
         split; returns a string. For example ``str.lower``. It must be the
-        function that :func:`~fuel.datasets.vocabulary.build_vocabulary` got.
+        function that was passed to
+        :func:`~fuel.datasets.vocabulary.build_vocabulary`.
     encoding : str, optional
         Encoding of the files. Defaults to UTF-8.
     storage_options : dict, optional
-        As for :class:`~fuel.datasets.hdf5.H5PYDataset`, of files that are
-        URLs.
+        For files that are URLs, as for
+        :class:`~fuel.datasets.hdf5.H5PYDataset`.
 
     Attributes
     ----------
@@ -74,13 +75,13 @@ class TextFile(Dataset, WithStorageOptions):
     ------
     ValueError
         If `files` is a string, if one of the three special tokens is not in
-        `dictionary`, or if `level` is not known. When data are read, if
-        bytes cannot be decoded: the text then names the file and the line.
+        `dictionary`, or if `level` is not known. When data are read, if bytes
+        cannot be decoded: the error then names the file and the line.
     FileNotFoundError
         If a file does not exist when reading begins.
     fuel.exceptions.UnknownTokenError
-        When data are read, if a token is not in `dictionary` and
-        `unk_token` is None. The text names the file and the line.
+        When data are read, if a token is not in `dictionary` and `unk_token`
+        is None. The error names the file and the line.
 
     Notes
     -----
@@ -168,7 +169,7 @@ class TextFile(Dataset, WithStorageOptions):
         return state.get_position()
 
     def open_at(self, position: State | None) -> TextPosition:
-        """Return a state for reading from a saved position on."""
+        """Return a state that resumes at a saved position."""
         return TextPosition(
             self.files, self.encoding, self._make_examples,
             self.preprocess is not None, position)

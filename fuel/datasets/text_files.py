@@ -63,7 +63,8 @@ def split_lines(text: str) -> list[str]:
 
 
 def open_binary(path: str, file: FileBytes | None = None) -> Any:
-    """Open a file for reading; decompress it if its name says so.
+    """Open a file for reading; decompress it if it has the extension of a
+    compressed file.
 
     `file`: the same file, if it is open already.
 
@@ -114,7 +115,7 @@ def check_exists(path: str, kind: str) -> None:
 def check_is_file(path: str, kind: str) -> None:
     """Raise an error if there is no such local file; see `check_exists`.
 
-    A remote file is not looked for before it is opened.
+    A remote file is not checked before it is opened.
     """
     if not isinstance(path, RemotePath) and not os.path.isfile(
             located(path)):
@@ -134,7 +135,8 @@ def counts_bytes(encoding: str) -> bool:
     """Return whether positions in a text of an encoding count bytes; if not,
     they count characters.
 
-    Saved states have positions, so the result for an encoding must not change.
+    Saved states contain positions, so the result for an encoding must not
+    change.
     """
     name = codecs.lookup(encoding).name
     return name in ('utf-8', 'ascii') or name.startswith(
@@ -220,7 +222,7 @@ class TextLines:
     def _check(self) -> None:
         """Raise DamagedFileError if the file was changed.
 
-        The change would be the reason of other errors.
+        If it was changed, the change is the reason of other errors.
         """
         if self._file is not None:
             self._file.check()
@@ -274,7 +276,8 @@ class TextLines:
         if self._by_bytes:
             handle.seek(self.start - 1)
         else:
-            # Characters have no fixed place in the file: read all before.
+            # Characters have no fixed place in the file: read all characters
+            # before the start.
             left = self.start - 1
             while left and (piece := handle.read(min(left, BLOCK))):
                 left -= len(piece)
@@ -429,7 +432,8 @@ class TextPosition(RequestPosition):
         return self
 
     def __next__(self) -> Any:
-        # An example that raises is passed over, so that reading can go on.
+        # An example that raises an error is skipped, so that reading can
+        # continue.
         try:
             examples = self.peek(1)
         except Exception:

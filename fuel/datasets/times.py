@@ -1,7 +1,7 @@
 """Times as text, in tables and JSON.
 
 The unit of a type determines the form of its times: `datetime64[M]` reads
-``2024-02`` and nothing else. So a number is never taken for a year.
+``2024-02`` and nothing else. So a number is never read as a year.
 """
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ LARGEST = 2 ** 63 - 1
 
 
 def type_of_times(texts: Iterable[str]) -> numpy.dtype[Any] | None:
-    """Return the coarsest type that holds some times of ISO 8601.
+    """Return the coarsest type that holds all of some ISO 8601 times.
 
-    None if there are no texts, or one is not such a time or has a zone.
+    None if there are no texts, or if a text is not such a time or has a zone.
     """
     unit = ''
     for text in texts:
@@ -76,11 +76,11 @@ def advice_on_times(source: str, dtype: numpy.dtype[Any]) -> str:
 
 def as_times(texts: Sequence[str | None],
              dtype: numpy.dtype[Any]) -> NDArray[Any]:
-    """Return texts as times: times with a zone in UTC, empty texts and None as
-    NaT.
+    """Convert texts to times. Times with a zone are converted to UTC; empty
+    texts and None become NaT.
 
     Raises: ValueError if a text does not have the form of the type's unit, or
-        its time is finer than the type or out of its range.
+        if its time is finer than the unit or out of the range of the type.
     """
     plain = [(text or '').strip() for text in texts]
     places = [place for place, text in enumerate(plain) if text]

@@ -16,11 +16,11 @@ __all__ = ['Spiral', 'SwissRoll']
 class Spiral(IndexableDataset):
     """Points on spirals in the plane.
 
-    Sources, in this order: `features`, float32 of shape ``(examples, 2)``,
-    the points, without noise and for one cycle within the unit circle;
-    `position`, float64 of shape ``(examples,)``, how far along its arm a
-    point is, from 0 to `cycles`; `label`, integers of shape
-    ``(examples,)``, the arm.
+    Sources, in this order: `features`, float32 of shape ``(examples, 2)``, the
+    points, which lie within the unit circle if there is no noise and one
+    cycle; `position`, float64 of shape ``(examples,)``, how far along its arm
+    a point is, from 0 to `cycles`; `label`, integers of shape ``(examples,)``,
+    the arm.
 
     Parameters
     ----------
@@ -59,7 +59,8 @@ class Spiral(IndexableDataset):
         rng = _generator(seed)
         position = rng.uniform(0, cycles, num_examples)
         label = rng.randint(0, classes, num_examples)
-        # The order of the operations decides the last bits, so it stays.
+        # The order of the operations determines the last bits of the points,
+        # so it must not change.
         radius = (2 * position + 1) / 3
         angle = 2 * numpy.pi * position + label * 2 * numpy.pi / classes
         features = _points(
@@ -71,10 +72,10 @@ class Spiral(IndexableDataset):
 class SwissRoll(IndexableDataset):
     """Points on a Swiss roll: a plane rolled up in three dimensions.
 
-    Sources, in this order: `features`, float32 of shape ``(examples, 3)``,
-    the points x, y, z, without noise within ``[-1, 1]``; `position`, float32
-    of shape ``(examples, 2)``, where on the plane a point is: how far along
-    the roll, from 0 to 1, and its z.
+    Sources, in this order: `features`, float32 of shape ``(examples, 3)``, the
+    coordinates x, y and z of the points, which lie within ``[-1, 1]`` if there
+    is no noise; `position`, float32 of shape ``(examples, 2)``, the place of a
+    point on the plane: how far along the roll it is, from 0 to 1, and its z.
 
     Parameters
     ----------

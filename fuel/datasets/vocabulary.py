@@ -35,7 +35,8 @@ class Vocabulary(NamedTuple):
     Attributes
     ----------
     dictionary : dict
-        Maps tokens to integers from 0 on, the most frequent first.
+        Maps tokens to integers from 0. After the special tokens, the most
+        frequent tokens come first.
     counts : dict
         Maps each of these tokens that occurs in the files to the number of its
         occurrences.
@@ -66,17 +67,18 @@ class Vocabulary(NamedTuple):
         Parameters
         ----------
         text : str or iterable of str
-            A text of any length, whose lines are split into tokens of this
-            vocabulary's level, as the lines of files are. Or tokens, which
-            count as one line. Apply the function `preprocess` of
-            :func:`build_vocabulary` to the text before.
+            A text of any length. Its lines are split into words or characters,
+            the `level` of this vocabulary, like the lines of files. Or an
+            iterable of tokens, which counts as one line. If
+            :func:`build_vocabulary` was called with a function `preprocess`,
+            apply that function to the text first.
         unk_token : str or None, optional
             The token that stands for tokens that are not in `dictionary`.
             With None, a token that is not in `dictionary` is an error.
         bos_token, eos_token : str or None, optional
             The tokens put before and after each line, as
-            :class:`~fuel.datasets.text.TextFile` does. Defaults to None: no
-            token marks the ends of lines.
+            :class:`~fuel.datasets.text.TextFile` does. Default to None: no
+            token marks the start or the end of a line.
 
         Returns
         -------
@@ -193,15 +195,15 @@ def build_vocabulary(
         special_tokens: Iterable[str] = SPECIAL_TOKENS) -> Vocabulary:
     r"""Count the tokens of text files and number the most frequent ones.
 
-    If it takes long, a progress bar or two lines show its progress.
+    If counting takes long, a progress bar or two lines show its progress.
 
     Parameters
     ----------
     files : list of str
         As for :class:`~fuel.datasets.text.TextFile`.
     size : int, optional
-        Most tokens in the dictionary, special ones included. By
-        default there is no limit.
+        Largest number of tokens in the dictionary, including the special
+        tokens. By default there is no limit.
     minimum_count : int, optional
         Leave out tokens that occur less often. Defaults to 1.
     level : {'word', 'character'}, optional
@@ -308,12 +310,12 @@ def save_vocabulary(dictionary: Mapping[str, int],
     Parameters
     ----------
     path : str
-        Ends in ``.json``.
+        The file; its name must end in ``.json``.
 
     Raises
     ------
     ValueError
-        If the name ends otherwise, or `dictionary` is not a vocabulary.
+        If the name has another ending, or `dictionary` is not a vocabulary.
     """
     name = os.fspath(path)
     if not name.endswith('.json'):
@@ -331,12 +333,12 @@ def load_vocabulary(path: str | os.PathLike[str]) -> dict[str, int]:
     Parameters
     ----------
     path : str
-        The file. With the extension ``.json``, an object from tokens to
+        The file. With the extension ``.json``, an object that maps tokens to
         integers, or a list of tokens. With ``.pkl`` or ``.pickle``, a pickled
-        dict, loaded without running code that the file may name. With
-        any other, text in UTF-8 with a token in each line, numbered from 0.
-        Each may also be compressed, with ``.gz``, ``.bz2`` or ``.xz`` at the
-        end of the name.
+        dict, which is loaded without running code that the file may name. With
+        any other extension, text in UTF-8 with a token in each line; the
+        tokens are numbered from 0. Each kind of file may also be compressed,
+        with ``.gz``, ``.bz2`` or ``.xz`` at the end of the name.
 
     Returns
     -------
@@ -451,7 +453,7 @@ def number_tokens(tokens: list[object], name: str) -> dict[str, int]:
 
 
 def check_dictionary(found: object, name: str) -> dict[str, int]:
-    """Return a value if it is a dictionary of tokens; else raise an error."""
+    """Return `found` if it is a dictionary of tokens; else raise an error."""
     if not isinstance(found, dict):
         raise ValueError(
             f'{name} must hold a dictionary of tokens, but holds '

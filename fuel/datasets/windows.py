@@ -25,7 +25,7 @@ __all__ = ['Windows']
 
 
 class Windows(RunDataset):
-    """A data set whose examples are windows over the runs of another's rows.
+    """A data set whose examples are windows over the runs of another data set.
 
     Parameters
     ----------
@@ -36,27 +36,28 @@ class Windows(RunDataset):
     runs : dict or str, optional
         As for :class:`Runs`. A window lies in one run.
     step : int, optional
-        Distance from each row of a window to the next. Defaults to 1.
-    stride : int, optional
-        Distance from the start of a window to the start of the next, in rows.
+        Distance from each row of a window to the next row of the window.
         Defaults to 1.
+    stride : int, optional
+        Distance from the start of a window to the start of the next window, in
+        rows. Defaults to 1.
     pad : {'edge', 'zero'}, optional
         The value of rows outside of the run: the nearest row of the run, or
         zeros. Defaults to None: windows lie inside of their runs.
     pad_before, pad_after : int, optional
-        Number of rows by which the first window may begin before its run, and
-        the last one end after it. Default to 0.
+        Number of rows by which the first window of a run may begin before the
+        run, and by which the last window may end after it. Default to 0.
     short : {'drop', 'error'}, optional
         Whether a run that is too short for a window is left out or is an
         error. It is always an error if all runs are too short. Defaults to
         'drop'.
     first : dict of str to int, optional
-        For each of these sources, the number of rows that are read: the first
-        rows of each window.
+        Maps sources to numbers of rows: for such a source, only this number of
+        rows is read at the start of each window.
     dense : sequence of str, optional
-        Sources that are read with the rows between the steps, into an array
-        of shape ``(length, step, ...)``. A window then spans ``length *
-        step`` rows. Not with padding.
+        Sources that are read with the rows between the steps, into an array of
+        shape ``(length, step, ...)``. A window then spans ``length * step``
+        rows. `dense` cannot be used with padding.
     mask_source : str, optional
         If there is padding, the name of the source that says which rows are
         real. Defaults to ``'mask'``.
@@ -86,8 +87,8 @@ class Windows(RunDataset):
     -----
     An example has the shape ``(length, ...)`` in each source. The source
     `mask_source`, of shape ``(length,)``, is True where a row is real; there
-    is one mask for all sources. A source with one value for each run has that
-    value once a window.
+    is one mask for all sources. If a source has one value for each run, a
+    window has that value once.
 
     A run of t rows has windows that begin at its rows ``-pad_before``,
     ``-pad_before + stride``, ... up to ``t - ((length - 1) * step + 1) +
@@ -226,8 +227,9 @@ class Windows(RunDataset):
         return cuts
 
     def _rows_of(self, source: str) -> tuple[IndexArray, tuple[int, ...]]:
-        """Return the rows of a window that are read of a source, counted from
-        its start, and the lengths of the axes into which they are reshaped."""
+        """Return the rows of a window that are read for a source, counted from
+        the start of the window, and the lengths of the axes into which they
+        are reshaped."""
         if source in self.dense:
             axes = self.length, self.step
             return numpy.arange(self.length * self.step, dtype=numpy.intp), (

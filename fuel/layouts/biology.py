@@ -23,8 +23,8 @@ TORCH_BRAIN_SERIES = ('IrregularTimeSeries', 'RegularTimeSeries')
 
 
 def recognise_anndata(seen: Seen) -> Call | None:
-    """Recognise the attribute of the root; in old files, the tables of cells
-    and genes."""
+    """Recognise AnnData by the attribute of the root; in old files, by the
+    tables of cells and genes."""
     file = seen.files[0]
     if file.text('encoding-type') != 'anndata' and not all(
             _is_table(file, path) for path in ('obs', 'var')):
@@ -37,7 +37,7 @@ def recognise_anndata(seen: Seen) -> Call | None:
     columns |= _index(file)
     columns |= _matrices(file, [
         *[f'layers/{name}' for name in file.names('layers')],
-        # Before 0.7 the last.
+        # The last name is that of files before AnnData 0.7.
         'raw/X', 'raw.X'])
     columns |= _embeddings(file)
     if len(seen.files) > 1:
@@ -64,8 +64,8 @@ def _notes(columns: Collection[str], left_out: Sequence[str],
 
 
 def _is_table(file: SeenFile, path: str) -> bool:
-    """Return whether there is a table in the form of files without an
-    attribute of the root."""
+    """Return whether a path is of a table in the form that is used in files
+    without an attribute of the root."""
     array = file.array(path)
     return (file.text('encoding-type', path) == 'dataframe'
             or (array is not None and array.dtype.names is not None))
@@ -167,10 +167,10 @@ def _genes(file: SeenFile) -> numpy.ndarray:
 
 
 def recognise_nwb(seen: Seen) -> Sequence[Call] | None:
-    """Recognise the version of the format.
+    """Recognise NWB by the version of the format.
 
-    An example is a sample; in a file of spikes alone, it is a unit. Series of
-    several clocks have one call for each clock.
+    An example is a sample; in a file of spikes alone, it is a unit. If series
+    have different clocks, there is a call for each clock.
     """
     file = seen.files[0]
     if file.attribute('nwb_version') is None:
@@ -195,10 +195,11 @@ def _is_series(file: SeenFile, group: str) -> bool:
 
 
 def recognise_torch_brain(seen: Seen) -> Sequence[Call] | None:
-    """Recognise a torch_brain file by its root and its groups.
+    """Recognise a torch_brain file by the attributes of its root and its
+    groups.
 
-    An example is a sample. Series of several clocks have one call for each
-    clock.
+    An example is a sample. If series have different clocks, there is a call
+    for each clock.
     """
     file = seen.files[0]
     if file.text('object') != 'Data':

@@ -58,9 +58,9 @@ class Call:
         Whether each example is a whole run, as in
         :class:`~fuel.datasets.Runs`. Defaults to False.
     independent_rows : str, optional
-        Advice for a warning of `Windows`, if rows are independent, such as
-        cells, so that windows join unrelated rows. Defaults to '': rows may
-        be steps.
+        Advice for the warning of `Windows` that windows join unrelated rows.
+        It is for rows that are independent, such as cells. Defaults to '':
+        rows may be steps of a run.
     notes : tuple of str, optional
         Facts about the files that a user should know. A note on sources that
         are left out is a :class:`~fuel.layouts.LeftOutSources`.
@@ -138,8 +138,8 @@ class Call:
             raise
 
     def _named(self, columns: Columns) -> Columns:
-        """Return columns by source; names of the call's sources become their
-        columns."""
+        """Return columns in which the name of a source of the call is replaced
+        by its column."""
         given = named_columns(columns)
         named = {source: self.columns.get(column, column) if isinstance(
             column, str) else column for source, column in given}
@@ -183,7 +183,7 @@ def columns_of_length(places: Sequence[Place], besides: Sequence[str] = (),
     the first and the last part. If another place lacks the array, opening the
     files is an error.
 
-    `besides`: paths that are not sources, nor are the arrays below them.
+    `besides`: paths that are left out, together with the arrays below them.
     `always`: paths of arrays, or groups of arrays, that are always included:
         if their rows differ in number, opening the files is an error.
     """
@@ -212,15 +212,16 @@ def ragged_columns(seen: Seen, paths: Iterable[str]) -> dict[str, FileColumn]:
 
 
 def places_of_files(seen: Seen, counting: str) -> list[Place]:
-    """Return the first and the last file, with the rows of an array."""
+    """Return the first and the last file, with the number of rows of an
+    array."""
     return [Place(file, '/', file.length(counting) or 0)
             for file in (seen.files[0], seen.files[-1])]
 
 
 def note_of(arrays: Sequence[Array], reason: str,
             ) -> tuple[LeftOutSources, ...]:
-    """Return a tuple of a note on the arrays that are left out; an empty tuple
-    without such arrays."""
+    """Return a tuple with one note on the arrays that are left out; an empty
+    tuple if there are no such arrays."""
     if not arrays:
         return ()
     shown = ', '.join(f'{array.path!r} {array.shape}'

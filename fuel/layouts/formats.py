@@ -136,7 +136,7 @@ def _format_of_file(path: str) -> str:
 
 
 def advice_for(ending: str, folder: str = 'FOLDER') -> str:
-    """Return advice on reading files of another format, by their extension."""
+    """Return advice on how to read files with a given extension."""
     if ending in TEXTS:
         return (f'{ending} is text, which is read when the files are named, '
                 f'as in fuel.load(PATH)')

@@ -22,7 +22,8 @@ MACE_FIRST = 'config_batch_0/config_0'
 MACE_ATOMS = ('atomic_numbers', 'positions')
 # Arrays that must have as many rows as positions when they are opened.
 MACE_OF_ATOMS = (*MACE_ATOMS, 'charges', 'forces')
-# Arrays of a whole configuration, even if they are as long as three atoms.
+# Arrays of a whole configuration, even if it has as many atoms as they have
+# rows.
 MACE_OF_ALL = ('cell', 'dipole', 'pbc', 'polarizability', 'stress', 'virials')
 # Groups with values of a configuration: its own group, and groups below it.
 MACE_GROUPS = ('', 'properties/', 'property_weights/')
@@ -56,7 +57,7 @@ def _call_of_molecules(file: SeenFile, path: str, levels: int,
                        positions: str) -> Call:
     """Return the call for molecules.
 
-    `path`: the path of one of them.
+    `path`: the path of one molecule.
     """
     found = file.array(f'{path}/{positions}')
     count, atoms = (*(() if found is None else found.shape), 0, 0)[:2]

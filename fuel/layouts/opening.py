@@ -134,7 +134,8 @@ def _open_tables(folder: str, split: Split, layout: str | None,
 
 
 def _refuse_left_out(call: Call, sources: object) -> None:
-    """Raise ValueError if a source is asked for that a layout leaves out."""
+    """Raise ValueError if the user requests a source that a layout leaves
+    out."""
     for source in sources if isinstance(sources, (list, tuple)) else ():
         for note in call.notes:
             if (isinstance(note, LeftOutSources) and source in note.sources
@@ -160,7 +161,7 @@ def _format_of_all(paths: Sequence[str]) -> str:
 
 def _of_folder(found: FolderFiles, split: Split, kwargs: dict[str, Any],
                ) -> tuple[Files, Split, dict[str, Any]]:
-    """Return the files of a folder, the splits that are left to choose, and
+    """Return the files of a folder, the splits that remain to be chosen, and
     the arguments of the data set."""
     names = [split] if isinstance(split, str) else split
     folder, by_split = found.folder, found.by_split()
@@ -208,8 +209,8 @@ def _warn_of_folder_values(paths: Sequence[str], folder: str) -> None:
 
 def _of_pattern(pattern: str, paths: list[str], split: Split,
                 kwargs: dict[str, Any]) -> tuple[str | list[str], Split]:
-    """Return the files that match a pattern, and the splits that are left to
-    choose."""
+    """Return the files that match a pattern, and the splits that remain to be
+    chosen."""
     names = [split] if isinstance(split, str) else split
     plain, _, _ = MAGIC.split(pattern)[0].rpartition(os.sep)
     by_name = _by_name(paths, plain, names, kwargs)
@@ -239,8 +240,8 @@ def _of_names(files: Files, paths: Sequence[str], split: Split,
 
 
 def named_splits(files: Files, paths: Sequence[str]) -> dict[str, list[str]]:
-    """Return the files of each split, by the names of the files in a folder or
-    of a pattern.
+    """Return a dict from splits to their files. The splits are in the names of
+    the files in a folder, or of the files that match a pattern.
 
     The result is empty if the user listed the files.
     """
@@ -254,10 +255,11 @@ def named_splits(files: Files, paths: Sequence[str]) -> dict[str, list[str]]:
 
 def _by_name(paths: Sequence[str], root: str, names: Sequence[str] | None,
              kwargs: dict[str, Any]) -> dict[str, list[str]]:
-    """Return tables by the split in their names.
+    """Return a dict from splits to the tables that have the split in their
+    names.
 
-    The result is empty for other files, and if all are of one split that the
-    user did not ask for.
+    The result is empty for other files, and if all files are of one split that
+    the user did not request.
     """
     if 'splits' in kwargs or _format_of_all(paths) not in TABLES:
         return {}
@@ -375,8 +377,8 @@ class FolderFiles:
     def are_tables(self) -> bool:
         """Return whether all files are Parquet or Arrow.
 
-        Without files in the folder or its subfolders, the files at any depth
-        below count.
+        If the folder and its subfolders have no files, the files at any depth
+        below are examined.
 
         Raises: ValueError if the format of a file is not known.
         """
@@ -394,7 +396,7 @@ class FolderFiles:
             for path in by_ending.values())
 
     def by_split(self) -> dict[str, list[str]]:
-        """Return the paths of the files by split.
+        """Return a dict from splits to the paths of their files.
 
         Tables of text are returned only if there are no other data files.
 
@@ -424,8 +426,9 @@ class FolderFiles:
 
 def _search(folder: str, wanted: Sequence[str], endings: tuple[str, ...],
             ) -> tuple[dict[str, list[str]], str, bool]:
-    """Return the files with some extensions by split, the folder that was
-    searched last, and whether it leads back to a folder above it."""
+    """Return a dict from splits to their files with some extensions, the
+    folder that was searched last, and whether that folder leads back to a
+    folder above it."""
     seen = set()
     for _ in range(MOST_LEVELS):
         files, folders = _look_into(folder, endings)

@@ -17,8 +17,9 @@ def recognise_matlab(seen: Seen) -> Sequence[Call] | None:
     """Recognise arrays with MATLAB's attributes.
 
     Examples are counted by the axis, first or last, that has one length in all
-    arrays. If both axes have, there is a call for each axis. If neither has,
-    there is a call for each length of the last axis.
+    arrays. If both axes have one length, there is a call for each axis. If
+    neither axis has one length, there is a call for each length of the last
+    axis.
     """
     file = seen.files[0]
     found = _variables(file)
@@ -75,7 +76,8 @@ def _has_examples(file: SeenFile, array: Array) -> bool:
 
 
 def recognise_returnn(seen: Seen) -> Call | None:
-    """Recognise the array of sequences' lengths, and their number."""
+    """Recognise RETURNN by the array of the lengths of the sequences, and the
+    number of the sequences."""
     file = seen.files[0]
     lengths = file.array('seqLengths')
     if lengths is None or file.attribute('numSeqs') is None:
@@ -96,7 +98,7 @@ def recognise_returnn(seen: Seen) -> Call | None:
 
 
 def recognise_tokens(seen: Seen) -> Call | None:
-    """Recognise a group for each split, with documents as runs."""
+    """Recognise tokens: a group for each split, with documents as runs."""
     file = seen.files[0]
     if file.attribute('fuel_tokens') is None:
         return None

@@ -34,9 +34,9 @@ def recognise_netcdf(seen: Seen) -> Sequence[Call] | None:
     """Recognise files that have the attributes of netCDF, in the root or in
     scales.
 
-    Examples are counted by the unlimited dimension; without one by time,
-    unless another dimension is the first of more variables. Otherwise there is
-    a call for each dimension.
+    The unlimited dimension counts the examples. If no dimension is unlimited,
+    time counts them, unless another dimension is the first dimension of more
+    variables. Otherwise there is a call for each dimension.
     """
     file = seen.files[0]
     arrays = file.arrays()

@@ -81,7 +81,7 @@ def find_call(seen: Seen, layout: str | None = None,
     """Return the layout of files, and the call that opens them.
 
     `layout`: the only layout to try; None to try all.
-    `splits`: the splits that the user asks for; a split may have its own call.
+    `splits`: the splits that the user requests; a split may have its own call.
 
     Raises: AmbiguousLayoutError if there are several calls,
         UnknownLayoutError if there is no call.
@@ -121,7 +121,7 @@ def find_known_call(seen: Seen, layout: str | None = None,
 
 def _found(seen: Seen, layout: str | None, with_plain: bool = True,
            ) -> Mapping[str, Sequence[Call]]:
-    """Return the calls of the layouts of files, by layout."""
+    """Return a dict from each layout of the files to its calls."""
     refuse_unknown_layout(layout)
     paths = [file.path for file in seen.files]
     try:
@@ -135,8 +135,8 @@ def _found(seen: Seen, layout: str | None, with_plain: bool = True,
 
 def _one_call(seen: Seen, layout: str | None,
               found: Mapping[str, Sequence[Call]]) -> tuple[str, Call]:
-    """Return the layout and the only call; raise an error about none or
-    several."""
+    """Return the layout and the only call; raise an error if there is no call,
+    or if there are several."""
     if not found:
         raise UnknownLayoutError(_nothing_fits(
             seen, 'no known layout' if layout is None
@@ -253,7 +253,8 @@ def _find_calls(seen: Seen, with_plain: bool = True,
     """Return the calls of all recognisers.
 
     If a file has many groups, the name of its layout is cached: the next time
-    only that recogniser is tried, which does not search all groups.
+    only the recogniser of that layout is tried, so that not all groups are
+    searched.
     """
     found: dict[str, Sequence[Call]] = {}
 

@@ -69,8 +69,8 @@ def recognise_minari(seen: Seen) -> Call | None:
     if not steps or steps[0] is None or None in steps:
         return None
     for episode in episodes:
-        # Before it says which arrays have a row more. Actions may be a
-        # group, of several arrays.
+        # The number of steps is checked before it determines which arrays have
+        # one row more. Actions may be a group of several arrays.
         file.check_length(
             'total_steps', episode, f'{episode}/terminations')
     columns: dict[str, FileColumn] = {}

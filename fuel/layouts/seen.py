@@ -25,7 +25,7 @@ MOST_NAMES = 1000
 class Array(NamedTuple):
     """An array that has rows.
 
-    `path`: path in the file, or below the group that was asked for.
+    `path`: path in the file, or below the group that was passed.
     """
 
     path: str
@@ -170,7 +170,8 @@ class SeenFile:
                 if array is not None and 0 in array.shape]
 
     def arrays_with(self, name: str) -> list[Array]:
-        """Return the arrays of the file that have an attribute of a name."""
+        """Return the arrays of the file that have an attribute with a given
+        name."""
         key, known = name.encode(), self._found
         return [array for array in self.arrays()
                 if (node := known[array.path] if array.path in known

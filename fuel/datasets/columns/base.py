@@ -1,5 +1,5 @@
-"""The base of columns, which make sources of arrays in files; and the text of
-calls that make data sets of columns, which can be pasted."""
+"""The base class of columns, which make sources from arrays in files; and the
+text, ready to paste, of calls that make data sets from columns."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class FileColumn:
 
     `counts_rows`: whether the column determines the number of rows of a part.
     `divides_parts`: whether the column's reader divides each part into several
-        parts, which are runs unless other runs are named.
+        parts; these are runs, unless the user names other runs.
     """
 
     counts_rows: ClassVar[bool] = True
@@ -36,7 +36,7 @@ class FileColumn:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the path of an array alone means this column (bool)."""
+        """Whether the column can be written as its path alone (bool)."""
         return False
 
     def open(self, parts: FileParts, name: str) -> Reader:
@@ -52,8 +52,8 @@ class FileColumn:
         raise NotImplementedError
 
     def indexed(self) -> Sequence[str]:
-        """Return the paths of arrays whose first axis counts rows and that
-        are looked up in each part."""
+        """Return the paths of the arrays that are looked up in each part and
+        that count rows by their first axis."""
         return []
 
     def bounds_of_parts(self, parts: FileParts, reader: Reader) -> IndexArray:
@@ -61,8 +61,8 @@ class FileColumn:
         return reader.part_bounds
 
     def first_rows(self, parts: FileParts) -> IndexArray | int:
-        """Return the row of the array with which each part begins; one number
-        if it is the same in all parts."""
+        """Return, for each part, the row of its array that is the first row of
+        the part; one number if it is the same in all parts."""
         return 0
 
     def divisions(self, parts: FileParts) -> IndexArray:
@@ -153,7 +153,7 @@ def shown_call(name: str, files: str | Sequence[str],
 
 def written_call(name: str, first: Sequence[str],
                  named: Mapping[str, object]) -> str:
-    """Return the text of a call of a name.
+    """Return the text of a call of the class or function `name`.
 
     `first`: the positional arguments, as text already.
     `named`: the keyword arguments.
@@ -172,7 +172,7 @@ def _shown_columns(columns: Mapping[str, FileColumn]) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return an argument as text; of a long list of rows, only the length."""
+    """Return an argument as text; for a long list of rows, only its length."""
     if isinstance(value, Mapping):
         return '{' + ', '.join(f'{key!r}: {_shown(one)}'
                                for key, one in value.items()) + '}'

@@ -174,7 +174,7 @@ class UnitedNames:
         if len(self._counts) > 1:
             parts = part_numbers(self._bounds, numbers).reshape(
                 -1, *[1] * (rows.ndim - 1))
-        # Unsigned codes have no value for what is missing.
+        # Unsigned codes have no value that stands for a missing name.
         lowest = 0 if rows.dtype.kind == 'i' else 1
         wrong = (places < lowest) | (places >= self._counts[parts])
         if wrong.any():

@@ -98,15 +98,15 @@ class CSR(PathColumn):
 class SparseRowReader(RangesReader):
     """Reads sparse rows, into SciPy's sparse arrays or dense arrays.
 
-    The columns of each row are checked only when it is first read, since
-    another version of the file would be refused.
+    The numbers of the columns are checked only when a row is first read. One
+    check is enough, since another version of the file would be refused.
     """
 
     def __init__(self, *args: Any, dense: bool) -> None:
         super().__init__(*args)
         self._is_dense = dense
         self._is_checked = numpy.zeros(len(self), bool)
-        # The types of indices that SciPy takes.
+        # The types of indices that SciPy accepts.
         dtype = self._readers[1].dtype
         self._index_type = dtype if dtype in ('i4', 'i8') else numpy.dtype(
             'i4' if dtype.itemsize < 4 else 'i8')

@@ -31,8 +31,8 @@ from fuel.utils.hdf5_errors import naming_file
 class Wanted(NamedTuple):
     """Arguments of a data set that choose the data in its files.
 
-    `columns`: all columns that may be asked for, by source.
-    `used`: the sources that are opened at once; at least one. A part that
+    `columns`: a dict from sources to all columns that may be opened.
+    `used`: the sources that are opened immediately; at least one. A part that
         lacks one of them is left out, or is an error.
     `splits`, `which_sets`, `missing`: see
         :class:`~fuel.datasets.hdf5_dataset.HDF5Dataset`.
@@ -46,7 +46,7 @@ class Wanted(NamedTuple):
 
 
 class OpenColumns(dict[str, Reader]):
-    """The readers of columns, each opened when it is first asked for.
+    """The readers of columns, each opened when it is first used.
 
     `order`: the rows of the splits that are used.
     `splits`: all splits, by name.
@@ -92,8 +92,8 @@ class OpenColumns(dict[str, Reader]):
         return reader
 
     def _check_bounds(self, source: str, bounds: IndexArray) -> None:
-        """Refuse a column whose parts have other numbers of rows than those of
-        the counting column."""
+        """Refuse a column that has, in a part, another number of rows than the
+        counting column has in that part."""
         parts = self.parts
         if parts.bounds is None:
             parts.bounds = bounds
@@ -155,7 +155,7 @@ class OpenColumns(dict[str, Reader]):
         firsts = [column.first_rows(self.parts)
                   for column in self._wanted.columns.values()
                   if column.counts_rows]
-        # The least first row of each part.
+        # The smallest first row of each part.
         least = functools.reduce(numpy.minimum, firsts)
         shifts = [shift for shift in (first - least for first in firsts)
                   if numpy.any(shift)]
@@ -174,7 +174,8 @@ class OpenColumns(dict[str, Reader]):
 
     def categories(self, sources: Iterable[str],
                    ) -> dict[str, tuple[Any, ...]]:
-        """Return the names of the categories of some sources."""
+        """Return the category names of each of `sources` that has
+        categories."""
         found = {}
         for source in sources:
             if isinstance(self._wanted.columns[source], Categorical):
@@ -213,8 +214,8 @@ def _counting_column(columns: Mapping[str, FileColumn],
                      used: Sequence[str]) -> str:
     """Return the source whose column determines the rows of parts.
 
-    A source that divides parts is preferred, then a source in use. So it may
-    be a source that is not used.
+    Sources that divide parts come first, then sources in use. So the result
+    may be a source that is not in use.
     """
     counting = [source for source in (*used, *columns)
                 if columns[source].counts_rows]
@@ -230,7 +231,7 @@ def _counting_column(columns: Mapping[str, FileColumn],
 def refuse_other_arrays(files: LinkedFiles, besides: Sequence[str]) -> None:
     """Refuse a file with an array of rows that the first file lacks.
 
-    `besides`: paths that are not sources, nor are the arrays below them.
+    `besides`: paths that are left out, together with the arrays below them.
     """
     hidden = tuple([f'{path.strip("/")}/' for path in besides])
 
@@ -268,9 +269,9 @@ def _checksum(*contents: bytes | IndexArray) -> str:
 
 def _find_splits(parts: FileParts, splits: Mapping[str, Any] | str | None,
                 ) -> dict[str, Any]:
-    """Return the splits by name.
+    """Return a dict from the names of the splits to their contents.
 
-    `splits`: a mapping, or a path in the files: of a group of lists, or of a
+    `splits`: a mapping; or the path of a group of lists in the files, or of a
         column of categories.
     """
     if splits is None:
@@ -302,8 +303,8 @@ def _find_splits(parts: FileParts, splits: Mapping[str, Any] | str | None,
 
 def _arrays_of(parts: FileParts, number: int,
                path: str) -> dict[str, h5py.Dataset]:
-    """Return the arrays of a group of splits, or of a column of categories,
-    by name."""
+    """Return a dict from names to the arrays of a group of splits, or of a
+    column of categories."""
     found = parts.files.find(number, path)
     if isinstance(found, h5py.Group):
         return dict(find_arrays(found, parts.files.open_linked))
@@ -318,7 +319,7 @@ def _arrays_of(parts: FileParts, number: int,
 
 def _by_category(arrays: Mapping[str, NDArray[Any]],
                  ) -> dict[str, NDArray[Any]]:
-    """Return, for each category, a mask of the rows that have it, by name."""
+    """Return a dict from the name of each category to a mask of its rows."""
     codes = arrays['codes']
     return {text_of_name(name): codes == code for code, name in enumerate(
         arrays['categories'].tolist())}

@@ -103,11 +103,11 @@ def relative_names(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def files_in_order(paths: str | Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the argument of a saved state that holds the names of several
-    files in order.
+    """Return the argument of a saved state with the names of several files in
+    order.
 
-    It is empty for one file, which may be renamed before the state is
-    restored.
+    For one file the result is empty: the file may be renamed before the state
+    is restored.
     """
     paths = as_list(paths)
     return {} if len(paths) < 2 else {
@@ -121,7 +121,7 @@ def shown_paths(paths: Sequence[str]) -> list[str]:
 
 
 class PartNames:
-    """The parts of a data set by name; some may be left out.
+    """The names of the parts of a data set; parts may be left out.
 
     `names`: for each part, its path in its file; '' for a whole file.
     `file_numbers`: for each part, the number of its file.
@@ -146,7 +146,8 @@ class PartNames:
         self.file_numbers: list[int] = self._all['file'][~is_out].tolist()
         self.names = [text_of_name(name)
                       for name in self._all['name'][~is_out].tolist()]
-        # Numbers of parts by each kind of name; -1 if a part is left out.
+        # For each kind of name, a dict from names to numbers of parts; the
+        # number is -1 if a part is left out.
         self._numbers: list[dict[str, list[int]]] = [{}, {}, {}]
 
     @property
@@ -155,7 +156,8 @@ class PartNames:
         return f'{self._pattern!r} {self._may_lack}'
 
     def _list(self) -> Arrays:
-        """Return the file number and the name of each part, from HDF5."""
+        """Return the file number and the name of each part, as found with
+        HDF5."""
         found = [(number, name.encode('utf-8', 'surrogateescape'))
                  for number, path in enumerate(self._files.paths)
                  for name in self._names_in(number, path)]
@@ -215,12 +217,12 @@ class PartNames:
                 yield from self._search(node, rest, f'{prefix}{name}/')
 
     def find(self, name: str) -> Sequence[int] | None:
-        """Return the parts with a name; None if no part has it.
+        """Return the numbers of the parts with a name; None if no part has it.
 
         Parts that are left out are not returned. A part has three names: the
         last name of its path, the path without the prefix that all parts
-        share, and the whole path in the file. A part that is a whole file
-        has the same names of the path of the file.
+        share, and the whole path in the file. If a part is a whole file, its
+        three names are made from the path of the file in the same way.
         """
         for kind in range(3):
             found = self._by(kind).get(name)
@@ -233,7 +235,8 @@ class PartNames:
         return list(self._by(0))
 
     def _by(self, kind: int) -> dict[str, list[int]]:
-        """Return the numbers of the parts by one kind of their names."""
+        """Return a dict from the names of one kind to the numbers of the
+        parts."""
         known = self._numbers[kind]
         if not known:
             begin = MAGIC.split(self._pattern or '', maxsplit=1)[0]
@@ -253,9 +256,9 @@ class PartNames:
         return known
 
     def find_all(self, where: str, names: Iterable[str]) -> list[int]:
-        """Return the parts that names stand for.
+        """Return the numbers of the parts that have some names.
 
-        `where`: the file or argument that names them, for an error.
+        `where`: the file or argument that lists the names, for an error.
         """
         numbers: list[int] = []
         for name in names:

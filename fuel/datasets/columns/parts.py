@@ -47,18 +47,19 @@ class _Arrays(Sequence[h5py.Dataset]):
 
 
 class FileParts:
-    """The parts of a data set, whose rows follow each other.
+    """The parts of a data set. The rows of a part follow those of the part
+    before.
 
     `files`: see :class:`LinkedFiles`.
     `names`: see :class:`PartNames`.
     `bounds`: shape (parts + 1,), the first row of each part and the number of
-        rows; None until a column was opened that counts rows.
+        rows; None until a column that counts rows is opened.
     `divided`: the bounds of the divisions into which a column divides the
         parts; None if no column divides them.
     `divisions`: the number of divisions of each part; shape (parts,).
     `cache_bytes`: see :func:`~fuel.storage.choose_reader`.
-    `expected`: paths of arrays that will be looked up in each part, and have
-        one row for each index of an axis.
+    `expected`: paths of arrays that will be looked up in each part; the first
+        axis of each array counts rows.
     """
 
     bounds: IndexArray | None = None
@@ -181,7 +182,7 @@ class FileParts:
 
     def arrays(self, path: str) -> Sequence[h5py.Dataset]:
         """Return the arrays of a path, one in each part; each is opened when
-        it is asked for."""
+        it is accessed."""
         return _Arrays(self, path)
 
     def array(self, number: int, path: str) -> h5py.Dataset:
@@ -247,7 +248,7 @@ class FileParts:
                         self._add(others[other], number, other, file, group,
                                   part)
                     except (LookupError, OSError, RuntimeError, ValueError):
-                        # It is raised when this array is asked for.
+                        # The error is raised when this array is opened.
                         del others[other]
                 bar.advance(1)
         self._built.update(others)
@@ -265,8 +266,8 @@ class FileParts:
             found = self.array(number, path).id
             group = None
         elif found.get_offset() is None:
-            # An array in one piece of this file needs no check. To make an
-            # object of h5py takes as long as to open the array.
+            # A contiguous array in this file needs no check. It takes as long
+            # to make an object of h5py as to open the array.
             self.files.check_array(file, h5py.Dataset(found))
         try:
             builder.add(found, group)
@@ -352,8 +353,8 @@ class FileParts:
                 ) if below in have else ''
 
     def field_hint(self, number: int, path: str) -> str:
-        """Return a hint to read a field, if a path ends with the name of
-        one."""
+        """Return a hint to read a field, if a path ends with the name of a
+        field."""
         above, _, field = path.rpartition('/')
         array = self.find(number, above) if above else None
         fields = array.dtype.names or () if isinstance(
@@ -362,7 +363,7 @@ class FileParts:
                 f'of an array?)') if field in fields else ''
 
     def skip_without(self, paths: Sequence[str]) -> None:
-        """Leave out the parts that lack one of some paths."""
+        """Leave out each part that lacks any of `paths`."""
         def find() -> Arrays:
             return {'lacks': numpy.array([
                 any(self.find(number, path) is None for path in paths)
@@ -413,7 +414,7 @@ def _hint_for(path: str, group: h5py.Group) -> str:
                                 for name in sorted(names)[:SHOWN]))
 
 
-# In the place of an attribute that is missing or not an integer.
+# Stands for an attribute that is missing or not an integer.
 UNSTATED = numpy.iinfo(numpy.int64).min
 
 
@@ -448,7 +449,7 @@ def check_stated(parts: FileParts, name: str, array: str) -> None:
 
 
 def _stated(parts: FileParts, number: int, name: str) -> int:
-    """Return an integer attribute of a part."""
+    """Return an integer attribute of a part; `UNSTATED` if there is none."""
     value = numpy.array(UNSTATED)
     with naming_file(parts.path_of(number)):
         _, above, path = parts.place_of(number)

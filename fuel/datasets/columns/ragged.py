@@ -28,10 +28,11 @@ class Ragged(FileColumn):
     values : str
         Path of the array of the rows of all examples.
     offsets, ends, lengths : str or tuple
-        One of the three: `offsets`, the row of `values` where each example
-        begins, and the end of the last; `ends`, the row where each example
-        ends; or `lengths`, the number of rows of each example. The path of an
-        array, or of a table with the number of a column, as in
+        Exactly one of the three, with the bounds of the examples: `offsets`,
+        the row of `values` where each example begins, and the end of the last
+        example; `ends`, the row where each example ends; or `lengths`, the
+        number of rows of each example. The value is the path of an array, or a
+        pair of the path of a table and the number of a column, such as
         ``('seqLengths', 0)``.
     """
 

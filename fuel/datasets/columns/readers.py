@@ -210,7 +210,7 @@ class RangesReader(DerivedReader):
         :meth:`Reader.pieces`."""
         starts, stops = self._starts[rows], self._stops[rows]
         found = [pieces for pieces in [
-            # There may be examples without rows after the last row.
+            # Examples without rows may begin after the last row.
             reader.pieces(numpy.minimum(starts, len(reader) - 1))
             for reader in self._readers if len(reader)]
             if pieces is not None]

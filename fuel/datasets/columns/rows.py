@@ -49,8 +49,8 @@ class Rows(PathColumn):
         observation than actions, ``stop=-1`` leaves out the last observation,
         and ``start=1`` gives the next observation of each step.
     ragged : bool, optional
-        Whether parts may differ in the other axes too, so that a batch is an
-        array of arrays. Defaults to False.
+        Whether parts may also differ in the lengths of the other axes; a batch
+        is then an array of arrays. Defaults to False.
 
     Notes
     -----
@@ -83,11 +83,12 @@ class Rows(PathColumn):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the path of an array alone means this column (bool)."""
+        """Whether the column can be written as its path alone (bool)."""
         return self == Rows(self.path)
 
     def first_rows(self, parts: FileParts) -> IndexArray | int:
-        """Return the row of the array with which each part begins."""
+        """Return, for each part, the row of its array that is the first row of
+        the part; one number if it is the same in all parts."""
         start = self.start or 0
         if start >= 0:
             return start
@@ -194,7 +195,7 @@ def _picked_type(dtype: numpy.dtype[Any],
 
 def _pick(reader: Reader, rows: range,
           field: str | Sequence[str] | None) -> Reader:
-    """Return a reader of a range of another reader's rows, whole or some of
+    """Return a reader of a range of another reader's rows, with all or some of
     their fields."""
     dtype = native_type(_picked_type(reader.dtype, field))
 
@@ -222,7 +223,7 @@ class OpenedParts:
     """Parts with one reader each, which is opened when it is needed.
 
     `bounds`: the first row of each part, and the end of the last.
-    `open_part`: returns the reader of a part, by its number.
+    `open_part`: takes the number of a part; returns the reader of the part.
     `is_ragged`: whether rows have different shapes.
     """
 
@@ -240,7 +241,8 @@ class OpenedParts:
         return reader
 
     def pieces(self, rows: NDArray[numpy.intp]) -> StoredPieces | None:
-        """See :meth:`Reader.pieces`; a part without pieces counts as one."""
+        """See :meth:`Reader.pieces`; a part without pieces counts as one
+        piece."""
         parts = part_numbers(self._bounds, rows)
         numbers = parts * PIECES_OF_PART
         known: list[StoredPieces] = []
@@ -291,8 +293,8 @@ def open_apart(parts: FileParts, name: str, counts: Sequence[int],
 class AxisReader(Reader):
     """Rows along another axis than the first.
 
-    Rows of a contiguous array are copied out of the file. Another array is
-    read whole once, if it fits into the budget for decoded chunks.
+    Rows of a contiguous array are copied out of the file. Any other array is
+    read as a whole, once, if it fits into the budget for decoded chunks.
     """
 
     def __init__(self, array: h5py.Dataset, axis: int,
@@ -335,7 +337,7 @@ class AxisReader(Reader):
 
 
 def _map_axis(array: h5py.Dataset, axis: int) -> Reader | None:
-    """Return a reader of an array that is contiguous in the file; else None.
+    """Return a reader of an array if it is contiguous in the file; else None.
 
     The kernel reads the array as chunks that have all rows each: one chunk for
     each index of the axes before the axis of rows.
@@ -365,8 +367,9 @@ def _map_axis(array: h5py.Dataset, axis: int) -> Reader | None:
 class Flat(PathColumn):
     """Rows of an array that are counted by its first axes together.
 
-    An array (trajectory, time, ...) has a row for each trajectory and time,
-    and each trajectory is a run unless other runs are named.
+    An array with the axes (trajectory, time, ...) has a row for each time of
+    each trajectory. Each trajectory is a run, unless the user names other
+    runs.
 
     Parameters
     ----------

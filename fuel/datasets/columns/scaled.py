@@ -21,7 +21,7 @@ MISSING = ('_FillValue', 'missing_value')
 
 @dataclass(frozen=True, repr=False)
 class Scaled(PathColumn):
-    """Numbers that are packed as netCDF does: stored * scale + offset.
+    """Numbers that are packed as in netCDF: value = stored * scale + offset.
 
     Parameters
     ----------
@@ -79,7 +79,8 @@ class Packing:
         return self.given[name][0] if name in self.given else default
 
     def missing(self, dtype: numpy.dtype[Any]) -> list[Any]:
-        """Return the numbers of a type that stand for missing values."""
+        """Return the numbers that stand for missing values in an array of a
+        type."""
         numbers = [one for name in MISSING
                    for one in self.given.get(name, numpy.empty(0)).tolist()]
         # The array cannot contain numbers that its type does not hold.

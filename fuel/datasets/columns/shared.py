@@ -95,7 +95,7 @@ def _repeated(parts: FileParts, name: str,
 
 @dataclass(frozen=True, repr=False)
 class RunColumn(PathColumn):
-    """Base of columns whose rows are shared by the rows of runs."""
+    """Base of columns with rows that several rows of a run or part share."""
 
     counts_rows: ClassVar[bool] = False
 
@@ -157,8 +157,8 @@ def _shared(reader: Reader, parts: FileParts, places: Places,
             rows_of_runs: Places | None = None) -> Reader:
     """Return a reader that returns, for each row, its shared value.
 
-    `places`: takes numbers of rows; returns the row of `reader` that each
-        shares.
+    `places`: takes numbers of rows; returns, for each of these rows, the row
+        of `reader` that it shares.
     """
     assert parts.bounds is not None
     return ChangedReader(
@@ -194,7 +194,8 @@ class PerStep(RunColumn):
         first_rows = reader.part_bounds[parts.parts_of_runs()]
 
         def places(rows: IndexArray) -> IndexArray:
-            """Return the row of the array for each row's step in its run."""
+            """Return, for each row, the row of the array for its step in its
+            run."""
             runs = part_numbers(bounds, rows)
             return first_rows[runs] + rows - bounds[runs]
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ['EpochCost', 'H5PYDataset', 'PytablesDataset', 'epoch_cost']
 
-# Most programs do without these, which are imported when asked for.
+# Most programs do not use these, so they are imported on first use.
 _LAZY = {'EpochCost': 'costs', 'PytablesDataset': 'pytables',
          'epoch_cost': 'costs'}
 

@@ -1,4 +1,5 @@
-"""The cost of an epoch of a remote data set, before anything is fetched."""
+"""Compute the cost of an epoch of a remote data set before data are
+fetched."""
 from __future__ import annotations
 
 import functools
@@ -24,10 +25,10 @@ class EpochCost(NamedTuple):
     requests : int
         Number of requests to the server.
     nbytes : int
-        Number of bytes that it sends.
+        Number of bytes that the server sends.
     unknown : tuple of str
-        Sources whose rows only HDF5 or another library can find, or whose
-        rows have variable length. Their costs are not, or not all, counted.
+        Sources with rows that only HDF5 or another library can find, or with
+        rows of variable length. Their costs are not counted, or only in part.
     """
 
     requests: int
@@ -39,8 +40,8 @@ def epoch_cost(dataset: Any, iteration_scheme: Any,
                cache_bytes: int | None = None) -> EpochCost:
     """Compute the cost of a first epoch of a remote data set.
 
-    Only the index of the file is read, no data. Requests are merged as the
-    reader merges them; the reader may merge more, since it prefetches.
+    Only the index of the file is read; no data are read. Requests are merged
+    as the reader merges them; the reader may merge more, since it prefetches.
 
     Parameters
     ----------
@@ -48,9 +49,10 @@ def epoch_cost(dataset: Any, iteration_scheme: Any,
         An `H5PYDataset` or an `HDF5Dataset` at one or several URLs, or a data
         set over one of these, such as `Windows`.
     iteration_scheme : IterationScheme
-        The requests of one epoch of it are counted.
+        The scheme. The requests of one of its epochs are counted.
     cache_bytes : int, optional
-        Number of fetched bytes that are kept. Defaults to None: all.
+        Number of fetched bytes that are kept. Defaults to None: all fetched
+        bytes are kept.
 
     Returns
     -------

@@ -49,9 +49,9 @@ PART = 2 ** 26
 class H5PYDataset(SourceDataset):
     """A data set in an HDF5 file, read with h5py.
 
-    Each source is an HDF5 data set in the root group, one row an example.
-    The attribute ``split`` of the root group lists the rows of each source
-    that belong to a split; :meth:`create_split_array` makes it.
+    Each source is an HDF5 data set in the root group, with a row for each
+    example. The attribute ``split`` of the root group lists the rows of each
+    source that belong to a split; :meth:`create_split_array` makes it.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ class H5PYDataset(SourceDataset):
         open, and is never closed.
     which_sets : tuple of str
         The splits to use, concatenated in this order. The sources are those
-        that all of these splits have. If `splits` are given, it may be left
-        out: then all rows are used.
+        that all of these splits have. If `splits` are given, `which_sets` may
+        be left out: then all rows are used.
     subset : slice, list of int or integer array, optional
         Which examples of the (concatenated) splits to use; lists are sorted
         and made unique. Defaults to all.
@@ -76,10 +76,10 @@ class H5PYDataset(SourceDataset):
         either way. Defaults to True.
     cache_bytes : int, optional
         Bytes of decoded chunks of this file that may be cached, for all data
-        sets in this process that read it. If they ask for different numbers,
-        the largest counts. It matters for compressed files only. Defaults to
-        None: the file shares the budget of the setting ``chunk_cache_bytes``
-        with all other files for which no number is given.
+        sets in this process that read it. If these data sets pass different
+        numbers, the largest number counts. The argument matters for compressed
+        files only. Defaults to None: the file shares the budget of the setting
+        ``chunk_cache_bytes`` with all other files that have no number.
     storage_options : dict, optional
         Arguments of the file system of fsspec that a URL belongs to, such
         as credentials. Defaults to none: they come from the environment.
@@ -135,9 +135,9 @@ class H5PYDataset(SourceDataset):
     otherwise the stored order is kept.
 
     Requests are an integer (one example), a slice, or a list or array of
-    integers in any order and with repetitions. Returned arrays belong to
-    the caller and are in native byte order. A source of variable shape
-    gives an array of objects.
+    integers in any order and with repetitions. Returned arrays belong to the
+    caller and are in native byte order. A source of variable shape is returned
+    as an array of objects.
 
     A pickle holds the path, not the data. It holds no credentials of a URL
     or of `storage_options`. Several threads may read at once. After a fork,
@@ -242,9 +242,8 @@ class H5PYDataset(SourceDataset):
         split_dict : dict of dict of tuple
             Maps split names to dictionaries, which map source names to
             ``(start, stop)``, ``(start, stop, indices)`` or ``(start, stop,
-            indices, comment)``. `indices` is a reference to an HDF5 data
-            set of row indices, which then counts in the place of `start`
-            and `stop`, or None.
+            indices, comment)``. `indices` is None, or a reference to an HDF5
+            data set of row indices. These then replace `start` and `stop`.
 
         Examples
         --------
@@ -353,7 +352,7 @@ class H5PYDataset(SourceDataset):
         self._access.external = handle
         self._forget()
 
-    # As subclasses and scripts know it.
+    # The name that subclasses and scripts use.
     _external_file_handle = external_file_handle
 
     def _out_of_memory_open(self) -> None:
@@ -385,7 +384,7 @@ class H5PYDataset(SourceDataset):
 
     def known_types(self) -> SourceTypes:
         """Return types and shapes of the sources."""
-        # Pickles of Fuel 0.2.0 hold none.
+        # Pickles of Fuel 0.2.0 hold no summary.
         summary = vars(self).get('_summary')
         return {} if summary is None else summary.types
 
@@ -453,8 +452,8 @@ class H5PYDataset(SourceDataset):
     def find_stored_rows(self, source: str) -> FoundSource:
         """Return the reader of a source's rows in the file.
 
-        The data set may be in memory, and the source may have variable
-        shape.
+        This is possible even if the data set is in memory, or if the source
+        has a variable shape.
         """
         opened = self._access.open()
         if not isinstance(opened.file[source], h5py.Dataset):
@@ -486,7 +485,7 @@ class H5PYDataset(SourceDataset):
         return self._set_selection(selection)
 
     def _find_rows(self, h5file: h5py.File) -> list[RowsOf]:
-        """Return the rows of each source that the splits have."""
+        """Return, for each source, its rows in the splits."""
         if self.splits is not None:
             return given_rows(
                 h5file, self.splits, self.which_sets, self.sources)
@@ -550,9 +549,10 @@ class H5PYDataset(SourceDataset):
             return opened.reader(name).read(slice(None))
 
     def _parse_dataset_info(self) -> None:
-        """Set what the file determines: the sources that all splits have
-        (`provides_sources`), the sources of variable shape (`vlen_sources`),
-        and the labels of the axes (`default_axis_labels`)."""
+        """Set the attributes that the file determines: the sources that all
+        splits have (`provides_sources`), the sources of variable shape
+        (`vlen_sources`), and the labels of the axes
+        (`default_axis_labels`)."""
         with self._reading() as h5file:
             check_splits(h5file, self.which_sets)
             common = set.intersection(*[
@@ -711,11 +711,11 @@ class H5PYDataset(SourceDataset):
             for source, labels in self.default_axis_labels.items()}
 
     def _direct_batches(self, found: OpenSources) -> Batches | None:
-        """Return a compiled reader of plain batches, which calls no method of
+        """Return a compiled reader of plain batches that calls no method of
         this object.
 
-        None if the data are in memory, if the user passed the handle, since
-        the user may close it, or if a subclass overrides the reading.
+        None if the data are in memory, if the user passed the handle (the user
+        may close it), or if a subclass overrides a method that reads.
         """
         if (self.load_in_memory
                 or found.opened.file is self._access.external

@@ -186,7 +186,7 @@ def stored_rows(h5file: h5py.File, which_sets: Sequence[str],
     for split in which_sets:
         found = _orders_of_split(h5file, parts, split, sources)
         _check_lengths(h5file, split, {s: found[s] for s in sources})
-        # Not for each of `sources`, which may name one twice.
+        # The loop is not over `sources`, which may name a source twice.
         for source, order in orders.items():
             order.append(found[source])
     return [RowsOf(concatenate(orders[source]),
@@ -198,9 +198,9 @@ def _orders_of_split(h5file: h5py.File, parts: list[Part], split: str,
     """Return the rows of a split's sources, paired by position.
 
     If all sources of the split have the same list of indices, the rows are
-    read in ascending order. Otherwise the order of the indices pairs the
-    sources, and is kept. All sources of the split are compared, so that the
-    order does not depend on the sources that are asked for.
+    read in ascending order. Otherwise the rows of the sources are paired in
+    the order of the indices, and that order is kept. All sources of the split
+    are compared, so that the order does not depend on the requested sources.
     """
     members = {part.source: part for part in parts
                if part.split == split and part.available}
@@ -291,8 +291,8 @@ def plain_sources(h5file: h5py.File,
     """Return the sources of a file that does not name splits: the arrays of
     one length in the root group, in alphabetical order.
 
-    `wanted`: names of arrays; of several lengths, the length of one of these
-        is taken.
+    `wanted`: names of arrays. If arrays differ in length, the length of one of
+        these is chosen.
     """
     if 'split' in h5file.attrs:
         raise ValueError(

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 class _Default(str):
-    """A default that can be told from the same name passed by the caller."""
+    """A default that differs in type from an equal name passed by the
+    caller."""
 
     __slots__ = ()
 
