@@ -81,8 +81,8 @@ class ServerChannel:
     `refusal`: the server's reason not to serve this client.
     `queue`: received messages about the epoch that no session has taken yet.
     `stacks`, `obstacle`: the server's answer to the last request for stacks:
-        the stack of the pipeline's thread, and for which other clients the
-        server waits.
+        the stack of the pipeline's thread, and the reason why the server waits
+        for other clients.
     `leases`: the slots of the server's shared memory that the client reads.
     `generation`: number of connections made.
     `is_waiting`: whether the channel waits for messages.  An exception that is
@@ -98,7 +98,8 @@ class ServerChannel:
         self.join_number = 0
         self.generation = 0
         self.queue: deque[Delivery] = deque()
-        # Beyond so many bytes, batches that the user keeps are copied.
+        # If the user keeps batches of more than so many bytes, further batches
+        # are copied.
         self._most_lent = config.shared_memory_bytes // 2
         self.leases = Leases(self._most_lent)
         self.is_waiting = False
@@ -181,7 +182,7 @@ class ServerChannel:
             'shared_memory': self.options.shared_memory})
 
     def _cut(self) -> None:
-        """Close the socket and drop what the server has sent."""
+        """Close the socket, and drop the messages that the server has sent."""
         if self._monitor is not None:
             self._socket.disable_monitor()
             self._monitor.close()
@@ -329,7 +330,7 @@ class ServerChannel:
             self.leases.add_segment(
                 get_field(slot, 'segment', int), open_foreign(*opening))
         except (FileNotFoundError, ProcessLookupError):
-            # The server's process has just died, with its memory.
+            # The server's process has just died, and its memory is gone.
             raise LostError from None
         except OSError as error:
             raise WireError(f'a segment that does not open: {error}') from None
@@ -348,7 +349,7 @@ class ServerChannel:
                             'indices': given.ranges()})
 
     def _lose(self) -> None:
-        """Drop what a server that is gone has sent."""
+        """Drop the messages from and to a server that is gone."""
         if self.welcome is not None:
             self.since = time.monotonic()
         self.welcome = None

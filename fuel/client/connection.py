@@ -28,7 +28,7 @@ _POLL_SECONDS = 0.05
 _STALE_SECONDS = 1.0
 # Seconds after which a waiting thread checks for errors and timeouts.
 _RECHECK_SECONDS = 0.25
-# Name of the wait to join an epoch, which other clients may prolong.
+# Text about the wait to join an epoch. Other clients may prolong this wait.
 _PLACE = 'a place in an epoch'
 # Seconds between requests for the measurements of the stages.
 _MEASURES_SECONDS = 1.0
@@ -37,11 +37,11 @@ _MEASURES_SECONDS = 1.0
 class Connection(ServerChannel):
     """The connection of a client to a server.
 
-    A thread that waits for the server uses the socket itself: passing each
-    message to another thread would take longer than most messages do.  While
-    no thread waits, a thread of the connection answers the server.  A lock
-    guards the socket and all attributes.  The user's threads acquire the lock
-    by `with` alone: otherwise Ctrl-C might leave it locked for ever.
+    A thread that waits for the server uses the socket itself: to pass each
+    message to another thread would take longer than to handle most messages.
+    While no thread waits, a thread of the connection answers the server.  A
+    lock guards the socket and all attributes.  The user's threads acquire the
+    lock by `with` alone: otherwise Ctrl-C might leave it locked for ever.
     """
 
     def __init__(self, options: Options, client: str) -> None:
@@ -122,7 +122,7 @@ class Connection(ServerChannel):
                 'this port?')
 
     def join(self, resume: State | None) -> Fields:
-        """Ask the server to join an epoch, and return its answer."""
+        """Send a request to join an epoch, and return the server's answer."""
         self.wait_for_server()
         with self._turn:
             if self.welcome is None:
@@ -214,7 +214,8 @@ class Connection(ServerChannel):
         with self._turn:
             self.is_waiting = False
             if time.monotonic() - self.last_look > _STALE_SECONDS:
-                # The server may have given this client's batches to others.
+                # The server may have sent this client's batches to other
+                # clients.
                 self.exchange(0)
             found = find()
             if not found:

@@ -11,11 +11,13 @@ from fuel.wire import WireError
 from fuel.wire.header import Fields, get_field
 from fuel.wire.messages import ClientStatus
 
-# Characters of a text about a stage, and numbers in a path.
+# Limits of the number of characters in a text about a stage, and of the number
+# of integers in a path.
 _MOST_CHARACTERS, _MOST_LEVELS = 1000, 10
-# Clients, and other numbers, of a server.
+# Limits of the number of clients of a server, and of the number of its other
+# values.
 _MOST_CLIENTS, _MOST_NUMBERS = 10_000, 100
-# By annotation.
+# Types of the fields of StageMeasurements, by annotation.
 _KINDS: Any = {'str': str, 'int': int, 'float': float, 'Path': list}
 
 
@@ -104,7 +106,7 @@ def _take_client(fields: object) -> ClientStatus:
     if not isinstance(fields, dict):
         raise WireError(f'a client is an object, got {type(fields).__name__}')
     found = ClientStatus(
-        # The client chose it, and the server does not check it.
+        # The client chose its name, and the server does not check it.
         ''.join(letter if letter.isprintable() else '?' for letter
                 in get_field(fields, 'client', str)[:_MOST_CHARACTERS]),
         get_field(fields, 'rank', int, None),
@@ -113,7 +115,7 @@ def _take_client(fields: object) -> ClientStatus:
         get_field(fields, 'batches', int), get_field(fields, 'lag', int),
         get_field(fields, 'hwm', int),
         get_field(fields, 'is_waiting', bool),
-        # Likewise.
+        # The client chose this text, too.
         ''.join(letter if letter.isprintable() else '?' for letter
                 in get_field(fields, 'host', str, '')[:_MOST_CHARACTERS]),
         get_field(fields, 'pid', int, 0),

@@ -55,11 +55,12 @@ class ServerSession(RemoteSession[Connector]):
         self._client = ''
         self._delivered = IndexSet()
         self._num_ranks: int | None = None
-        # All batches below it were delivered by some client.
+        # All batches with a lower index were delivered by some client.
         self._floor = 0
         self._first: tuple[int, State | None] = 0, None
         self.generation = 0
-        # The known states, by the number of delivered batches before each.
+        # The known states of the pipeline: maps the number of batches before a
+        # state to that state.
         self._known: dict[int, Receipt] = {}
 
     def receive(self, stream: Connector | None) -> None:
@@ -80,7 +81,7 @@ class ServerSession(RemoteSession[Connector]):
                 connection.ask_measures(is_exact=self.is_exact)
                 return
             except LostError:
-                # Request the undelivered batches of the server's successor.
+                # Request the undelivered batches from the server's successor.
                 self.generation = 0
             except BaseException as error:
                 # Ctrl-C, for example, after a batch was received and before it
@@ -189,7 +190,7 @@ class ServerSession(RemoteSession[Connector]):
         saved: State = {
             'run': self._run, 'epoch': self.epoch, 'client': self._client,
             'over': self.is_over, 'num_ranks': self._num_ranks,
-            # For people who read the state: servers do not trust it.
+            # 'floor' is for people who read the state: servers do not use it.
             'floor': self._front(), 'index': 0, 'state': None, 'done': []}
         if self.is_over:
             return {**saved, 'state': self._final}
@@ -199,8 +200,8 @@ class ServerSession(RemoteSession[Connector]):
         if receipt is not None:
             state = available(receipt.state())
         elif self._first[0] <= self._front():
-            # The epoch was further before: a client has returned to a state
-            # since.
+            # The epoch had advanced further before: since then, a client has
+            # returned to an earlier state.
             index, state = self._first
         return {**saved, 'index': index, 'state': state,
                 'done': self._delivered.ranges()}
@@ -259,8 +260,8 @@ def _take_from_slot(slot: Fields, items: object, leases: Leases) -> Batch:
 
 
 def as_exception(described: Fields) -> Exception:
-    """Return the exception of this process for an error of the server's
-    pipeline."""
+    """Return an exception, to be raised in this process, for an error of the
+    server's pipeline."""
     return ErrorReport(
         get_field(described, 'kind', str, None),
         get_field(described, 'summary', str, ''),

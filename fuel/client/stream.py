@@ -76,18 +76,20 @@ class ServedStage(RemoteStage):
         return bool(self.stream._connections())
 
     def time_all(self, *, is_exact: bool) -> None:
-        """Ask the server to time each item, or to stop that."""
+        """Request that the server times each item, or that it stops doing
+        so."""
         for connection in self.stream._connections():
             connection.report_later(type='measure', is_exact=is_exact)
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
-        """Make an epoch the stream's latest one; dropping its iterator leaves
-        it."""
+        """Make an epoch the stream's latest one; the client leaves the epoch
+        when its iterator is freed."""
         super().adopt(epoch, iterator)
         session = session_of(epoch)
         if session is not None:
             session.is_exact = self.meter.is_exact
-            # An iterator that is dropped leaves the epoch to the others.
+            # When the iterator is freed, the client leaves the epoch, and the
+            # other clients get its batches.
             weakref.finalize(iterator, session.leave).atexit = False
 
 
@@ -98,8 +100,8 @@ class ServerDataStream(RemoteStream):
     ----------
     sources : tuple of str
         Names of the sources that the server sends, in the server's order.
-        They need not be the server's names.  A name that the server has for
-        another of its sources is logged as a warning.
+        They may differ from the server's names.  A warning is logged if the
+        server uses one of these names for another source.
     produces_examples : bool, optional
         Whether the server must send examples (True) or batches (False); the
         other kind is an error.  Defaults to None: the kind that the server
@@ -186,7 +188,7 @@ class ServerDataStream(RemoteStream):
 
     def _set_deadlines(self, timeout: float | None, reconnect: float | None,
                        stalled: float | None) -> None:
-        """Set the time limits in seconds; None takes the value of the
+        """Set the time limits in seconds; None means the value of the
         setting."""
         self.timeout: float = (
             config.connect_timeout if timeout is None else timeout)
@@ -262,7 +264,8 @@ class ServerDataStream(RemoteStream):
     def _add_connection(self) -> Connection:
         host = f'[{self.host}]' if ':' in self.host else self.host
         if host == 'localhost':
-            # Servers listen at this address; the name may have another one.
+            # By default servers listen at this address; the name 'localhost'
+            # may stand for another one.
             host = '127.0.0.1'
         connection = Connection(Options(
             f'tcp://{host}:{self.port}', self.sources,
@@ -339,7 +342,8 @@ class ServerDataStream(RemoteStream):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if '_axis_labels' not in state:
-            # Fuel 0.2.0 had no deadlines, and labels as an attribute.
+            # In Fuel 0.2.0, streams had no deadlines, and the labels were an
+            # ordinary attribute.
             self._set_deadlines(self.timeout, self.reconnect, self.stalled)
             vars(self).pop('connected', None)
             self._axis_labels = vars(self).pop('axis_labels', None)

@@ -119,7 +119,8 @@ class Task(MeasuredItem):
             finally:
                 self.spans.append((begin, now()))
             self.data = data
-            # Stages above get the task, which has no rows and no bytes.
+            # Count rows and bytes here, since the stages above get the task,
+            # which has none.
             self.count(data)
 
     @property

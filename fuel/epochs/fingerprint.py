@@ -1,7 +1,7 @@
 """Fingerprint of a pipeline: the description that a saved state must fit.
 
-It has the arguments that decide the values or their order. It leaves out
-arguments that say where data are stored or how fast they are read.
+It contains the arguments that determine the values or their order. It leaves
+out arguments that say where data are stored or how fast they are read.
 """
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def encoded_fingerprint(stage: Stage, is_sharded: bool = True,
     known: _Known | None = stage.fingerprint
     is_bound = None if known is None else known.is_bound
     if is_bound is None and is_sharded:
-        # Found once: the class decides it.
+        # Determined once, since it depends only on the class.
         is_bound = stage.depends_on_data
     inputs = _inputs_of(stage, is_bound)
     if known is None or known.is_bound is not is_bound or not _are_same(
@@ -88,7 +88,7 @@ def _inputs_of(stage: Stage, is_bound: bool | None) -> list[Any]:
     """
     scheme = stage.scheme
     if isinstance(scheme, ShardedScheme):
-        # A state is that of the whole order.
+        # A state belongs to the whole order, not to the share of one rank.
         scheme = scheme.scheme
     inputs: list[Any] = [tuple(stage.stream.sources),
                          stage.shard_of_inputs if is_bound else None]
@@ -97,7 +97,7 @@ def _inputs_of(stage: Stage, is_bound: bool | None) -> list[Any]:
         if owner is None:
             inputs.append(None)
             continue
-        # Not by `__getattr__`: a source of a data set may have this name.
+        # Do not use `__getattr__`: a source of a data set may have this name.
         has_rng = 'rng' in vars(owner) or hasattr(type(owner), 'rng')
         inputs += (type(owner), *kept_values(owner),
                    owner.rng if has_rng else None)
@@ -142,7 +142,8 @@ def _described(inputs: list[Any]) -> State:
         if rng is not None and (kind := rng_state.kind_of(rng)) is not None:
             described[f'{prefix}rng'] = kind
         count = next(values) if prefix else None
-        # NaN, of what has no end, is not equal to itself.
+        # NaN, which stands for an unknown number of examples, is not equal to
+        # itself.
         if isinstance(count, (int, numpy.integer)):
             described[f'{prefix}num_examples'] = int(count)
     return described

@@ -86,8 +86,8 @@ def open_reader(dataset: DatasetLike, requests: RequestIterator | None,
 
 
 # Limits of the number of examples, and of their bytes, that are prefetched at
-# once. They are views of one array: a user who keeps one example keeps all of
-# them in memory.
+# once. The prefetched examples are views of one array: a user who keeps one
+# example keeps all of them in memory.
 PREFETCHED_EXAMPLES = 128
 PREFETCHED_BYTES = 2 ** 19
 
@@ -154,8 +154,8 @@ class PrefetchedExamples(PrefetchReader):
         try:
             batch = indices and self._single.get(indices)
         except Exception:  # noqa: BLE001 (a second request raises it)
-            # Read one at a time, the examples before the bad one are
-            # delivered, and the bad one raises its error.
+            # When the examples are read one at a time, those before the bad
+            # example are delivered, and the bad example raises its error.
             self._single_until = (
                 position + self._count * self.requests.step)
             return
@@ -178,7 +178,8 @@ def count_to_prefetch(example: Batch) -> int:
 
 
 class ExamplesInOrder(PrefetchReader):
-    """Reader that takes examples in order from a state which prefetches."""
+    """Reader of examples in order, from a state of a data set that can
+    prefetch examples."""
 
     def __init__(self, dataset: DatasetLike, state: Any) -> None:
         super().__init__(state, RequestedData(dataset, None, state))

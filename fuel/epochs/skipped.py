@@ -99,8 +99,8 @@ class Skipped:
             key=attrgetter('item'))[:MOST_LISTED]))
 
     def as_field(self) -> State:
-        """Return the field of a state for them, as a dict; {} if there are
-        none."""
+        """Return a dict with the field of a state that records these examples;
+        {} if there are none."""
         return {'skipped': {
             'count': self.count,
             'examples': [list(each) for each in self.examples],
@@ -108,7 +108,8 @@ class Skipped:
 
     @classmethod
     def of_plain(cls, saved: Any) -> Skipped:
-        """Check a field that :meth:`as_field` made; return the object."""
+        """Check a field that :meth:`as_field` made; return the skipped
+        examples in it."""
         count, listed = saved['count'], saved['examples']
         examples = tuple([SkippedExample(*each) for each in listed])
         if type(count) is not int or len(examples) != min(
@@ -267,7 +268,8 @@ def is_of_data(error: Exception) -> bool:
 def _is_of_network(error: BaseException | None) -> bool:
     """Return whether the network or a server has caused an exception.
 
-    The status codes 404 and 410 concern one address: the result is False.
+    For the status codes 404 and 410, which concern one address, the result is
+    False.
     """
     names = {f'{base.__module__}.{base.__qualname__}'
              for base in type(error).__mro__}

@@ -69,7 +69,7 @@ class SchemeStart:
 
 
 class Position(NamedTuple):
-    """Position of a stage in its epoch, which is quick to take.
+    """Position of a stage in its epoch, in a form that is quick to get.
 
     :func:`as_state` returns it as plain data.
     """
@@ -149,7 +149,8 @@ def position_fields(position: Position) -> State:
 
 def position_of(iterator: Iterator[object]
                 ) -> Position | State | Exception:
-    """Return the position of an epoch iterator, or the error of finding it."""
+    """Return the position of an epoch iterator, or the error that explains why
+    there is none."""
     get_position: Callable[[], Position | State | Exception] | None = (
         getattr(iterator, 'get_position', None))
     if get_position is None:
@@ -186,7 +187,7 @@ def copier_of(value: Any) -> Callable[[], Any]:
 def copied_with_text(value: object) -> tuple[Any, str]:
     """Return a copy of plain data, and their JSON text.
 
-    For values that may change from batch to batch.
+    It is meant for values that may change from batch to batch.
     """
     text = as_text(value)
     return json.loads(text), text

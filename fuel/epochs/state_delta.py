@@ -74,7 +74,7 @@ def _compare_position(old: object, new: Position, path: Path,
 class StateDelta:
     """Differences between an epoch iterator's state and its first state.
 
-    `base`: the first state, or the error of saving it.
+    `base`: the first state, or the error that explains why there is none.
     """
 
     def __init__(self, iterator: DataIterator) -> None:
@@ -91,8 +91,8 @@ class StateDelta:
 
     @fault_point('state delta')
     def changes(self, iterator: DataIterator) -> Changes | Exception | None:
-        """Return the changes since the first state, or the error of finding
-        them; None if there is no first state."""
+        """Return the changes since the first state, or the error that explains
+        why they are unknown; None if there is no first state."""
         if isinstance(self.base, Exception):
             return None
         if self._counters is not None:
@@ -110,7 +110,8 @@ class StateDelta:
 
 
 def state_of(iterator: DataIterator) -> State | Exception:
-    """Return the state of an epoch iterator, or the error of saving it.
+    """Return the state of an epoch iterator, or the error that explains why
+    there is none.
 
     The state of Fuel's own iterators lacks the fingerprint.
     """
@@ -123,7 +124,7 @@ def state_of(iterator: DataIterator) -> State | Exception:
 
 def _streams_of(position: object) -> list[object]:
     """Return the streams of a position and its inputs' positions; [] for a
-    state, which does not have them."""
+    state, which does not contain streams."""
     if not isinstance(position, Position):
         return []
     return [position.stream, *(

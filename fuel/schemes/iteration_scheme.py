@@ -39,15 +39,15 @@ class IterationScheme(NamedArguments):
     its position with :meth:`~fuel.streams.AbstractDataStream.state_dict`:
 
     ``state_dict()``
-        returns, as plain data ready for JSON, what the *next* request
-        iterator will be made from, such as the state of a generator, and
+        returns, as plain data ready for JSON, the state from which the *next*
+        request iterator will be made, such as the state of a generator, and
     ``load_state_dict(state)``
-        puts the scheme back to where it was.
+        restores the scheme to that state.
 
-    A restored stream leaves out the requests that were made.  A class that
-    overrides :meth:`get_request_iterator` overrides the hooks too, or has
-    none.  Random schemes should not be shared by streams, since one stream
-    would then change the order of the other.
+    A restored stream skips the requests that were made before its state was
+    saved.  A class that overrides :meth:`get_request_iterator` overrides the
+    hooks too, or has none.  Random schemes should not be shared by streams,
+    since one stream would then change the order of the other.
     """
 
     must_override = ('get_request_iterator',)
@@ -122,7 +122,7 @@ class ShardedScheme(IterationScheme):
     scheme : IterationScheme
         The scheme whose order is shared.
     sharding : Shard
-        Which rank this is, and of how many.
+        The rank, and the number of ranks.
 
     Attributes
     ----------
@@ -189,7 +189,8 @@ def scheme_state(scheme: Any) -> Any:
 # Each optional attribute of schemes is read only by one function here.
 
 def keeps_generator_before(scheme: object) -> bool:
-    """Return whether an epoch's requests hold the scheme's state before it.
+    """Return whether an epoch's requests contain the state that the scheme had
+    before the epoch.
 
     That state is the state of the scheme's generator.
     """
@@ -282,8 +283,9 @@ def _check_shardable(scheme: Any, shard: Shard) -> None:
                           batch_size_of(scheme))
 
 
-# The hooks are assigned in each class beside its get_request_iterator,
-# not inherited: a subclass with other requests must not pass for exact.
+# Each class assigns the hooks next to its get_request_iterator, and does not
+# inherit them: otherwise a subclass that makes other requests would seem to
+# save exact states.
 
 def no_state(self: Any) -> dict[str, Any]:
     """Return the empty state: all epochs are alike."""
@@ -450,8 +452,8 @@ class BatchScheme(_Examples, IterationScheme):
 class BatchSizeScheme(IterationScheme):
     """Schemes whose requests are batch sizes.
 
-    For sources that can only be read in order, so that there is nothing to
-    choose but how many examples to take.
+    They are for sources that can only be read in order: the only choice is how
+    many examples to read at a time.
     """
 
     requests_examples = False
@@ -462,11 +464,12 @@ class DrawnOrder:
     """Base of the schemes that draw from a random generator, `rng`."""
 
     rng: Any
-    # Pickles of Fuel 0.2.0 hold none.
+    # Pickles of Fuel 0.2.0 do not contain a seed.
     seed: int | None = None
     # The state of the generator is saved.
     unsaved_arguments: tuple[str, ...] = ('seed',)
-    # The method that a generator of another class needs, if one is enough.
+    # Name of a method: an object of any class that has it is accepted as a
+    # generator. None if only the known classes are accepted.
     _draws_by: str | None = None
 
     def _set_generator(self, rng: RandomGenerator | None,

@@ -32,7 +32,8 @@ from fuel.schemes.requests import RequestIterator
 from fuel.suggestions import did_you_mean
 
 BITS = 62
-# Blocks of 16 points: 4 bits say which, the others are their offset.
+# A block has 16 points: the upper 4 bits are the place of a point in its
+# block, and the other bits are the offset of the block.
 BLOCK_BITS = 4
 BLOCK = 2 ** BLOCK_BITS
 _OFFSET_BITS = BITS - BLOCK_BITS
@@ -54,7 +55,7 @@ def as_thresholds(weights: NDArray[numpy.float64]) -> Points:
     """
     borders = numpy.cumsum(weights)
     shares = borders / borders[-1]
-    # Each of them is an integer times a power of two: this is exact.
+    # Each share is an integer times a power of two, so this product is exact.
     return numpy.asarray(shares * 2.0 ** BITS, numpy.int64)
 
 
@@ -78,7 +79,7 @@ class MixingRequests(RequestIterator):
         return {**super().__getstate__(), '_chunk': None, '_number': -1}
 
     def _offsets(self, start: int, stop: int) -> Points:
-        """Return the offsets of some blocks."""
+        """Return the offsets of the blocks from `start` to ``stop - 1``."""
         first = (self._offset + start * _GOLDEN) % _OFFSETS
         steps = numpy.arange(stop - start, dtype=numpy.uint64)
         steps *= numpy.uint64(_GOLDEN)
@@ -92,8 +93,8 @@ class MixingRequests(RequestIterator):
         if self._chunk is None or number != self._number:
             raw = numpy.random.Philox(
                 key=self._key, counter=number << 64).random_raw(CHUNK)
-            # A random order: random numbers, with the places in their last
-            # bits, are sorted.
+            # Draw a random order for each block: sort random numbers that
+            # contain the places in their last bits.
             raw = raw.reshape(BLOCKS, BLOCK) >> BLOCK_BITS << BLOCK_BITS
             places = numpy.sort(raw | numpy.arange(
                 BLOCK, dtype=numpy.uint64), axis=1) % BLOCK
@@ -205,7 +206,7 @@ class MixingScheme(IterationScheme):
 #: The weights of one epoch, in the order of the streams or by name.
 EpochWeights: TypeAlias = 'Sequence[float] | Mapping[str, float]'
 #: One set of weights for all epochs, one for each epoch, or a function that
-#: takes the number of an epoch.
+#: takes the number of an epoch and returns the weights of that epoch.
 Weights: TypeAlias = (
     'EpochWeights | Sequence[EpochWeights] | Callable[[int], EpochWeights]')
 
@@ -213,7 +214,8 @@ Weights: TypeAlias = (
 class MixtureWeights:
     """The checked weights of a mixture's streams.
 
-    Weights that a function returns are checked in each epoch, others at once.
+    Weights that a function returns are checked in each epoch; other weights
+    are checked at once.
     """
 
     def __init__(self, weights: Weights | None,
@@ -242,7 +244,7 @@ class MixtureWeights:
     def are_positive(self) -> bool:
         """Return whether every stream has a positive weight in each epoch.
 
-        False if a function gives the weights.
+        The result is False if a function returns the weights.
         """
         return self._function is None and all(
             bool((weights > 0).all()) for weights in self._epochs)

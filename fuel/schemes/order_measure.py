@@ -42,7 +42,8 @@ def measure_order(scheme: SchemeLike, labels: ArrayLike | None = None, *,
     Parameters
     ----------
     scheme : IterationScheme
-        Its next epoch is measured, and stays its next epoch.
+        The scheme, which is not changed: its next epoch is measured, and is
+        still its next epoch afterwards.
     labels : array_like, optional
         The label of each example of the data set, in the order of storage: a
         class (integer, string), or a continuous quantity (float). An array of
@@ -156,11 +157,13 @@ def _checked_labels(labels: ArrayLike, order: NDArray[numpy.intp]
 
 
 def _distance(order: NDArray[numpy.intp]) -> float:
-    """Return the mean distance moved, as a share of a true shuffle's."""
+    """Return the mean distance by which examples were moved, divided by the
+    mean distance in a true shuffle."""
     count = len(order)
     if count < 2:
         return 0.
-    # Places among the examples that are visited, however these are numbered.
+    # Places among the visited examples, whatever the numbers of these
+    # examples.
     places = numpy.argsort(numpy.argsort(order, kind='stable'))
     moved = abs(places - numpy.arange(count)).mean()
     return float(moved / ((count * count - 1) / (3 * count)))

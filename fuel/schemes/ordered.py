@@ -94,8 +94,8 @@ class ConstantScheme(BatchSizeScheme):
     ValueError
         If both `num_examples` and `times` are given, or one is negative.
     TypeError
-        If one is not an integer, such as the NaN that a data set of unknown
-        length gives for its number of examples.
+        If one is not an integer, such as NaN, which is the number of examples
+        of a data set of unknown length.
 
     Examples
     --------
@@ -122,7 +122,8 @@ class ConstantScheme(BatchSizeScheme):
     @property
     def num_requests(self) -> int | None:
         """Number of requests in an epoch (int), or None if endless."""
-        # A limit of zero means no requests, not no limit.
+        # A limit of zero means that there are no requests; None means that
+        # there is no limit.
         if self.times is not None and not (self.num_examples):
             return 0 if self.num_examples == 0 else self.times
         if self.num_examples is None:
@@ -202,9 +203,8 @@ class ShuffledScheme(DrawnOrder, BatchScheme):
     rng : numpy.random.RandomState, optional
         Generator of the order; a :class:`numpy.random.Generator`, a
         :class:`random.Random` or any object with a method ``shuffle`` is
-        accepted too.  Defaults to a new
-        ``RandomState(config.default_seed)``, so two schemes made alike give
-        the same order.
+        accepted too.  Defaults to a new ``RandomState(config.default_seed)``,
+        so two schemes with the same arguments give the same order.
     drop_last : bool, optional
         Leave out a last batch of fewer examples.  Each epoch leaves out
         other examples.  Defaults to False.
@@ -220,7 +220,7 @@ class ShuffledScheme(DrawnOrder, BatchScheme):
 
     Notes
     -----
-    The order is what ``rng.shuffle`` makes of a list of the examples.  It
+    The order is that of a list of the examples after ``rng.shuffle``.  It
     takes 4 bytes of memory for each example while an epoch runs.
 
     Examples

@@ -20,8 +20,9 @@ from fuel.wire.index_sets import IndexSet
 
 log = logging.getLogger(__name__)
 
-# Seconds within which clients that were killed together are started again
-# together, so that one without a state does not come before the others.
+# Clients that were killed together are started again together, within so many
+# seconds. For that time a client without a state waits, so that the other
+# clients can join first.
 _RESTART_SECONDS = 2.0
 
 
@@ -45,9 +46,9 @@ class Begin(NamedTuple):
     `run`, `number`: run and number of the epoch.
     `is_adopted`: whether the epoch resumes at the client's position.
     `start`: index of the first batch to make.
-    `state`: state of the pipeline before that batch or, if `after`, in or at
-        the end of the epoch before. None: the pipeline begins a new epoch at
-        its present position.
+    `state`: state of the pipeline before that batch. If `after`, it is a state
+        in the epoch before, or at the end of that epoch. None: the pipeline
+        begins a new epoch at its present position.
     """
 
     first: Join
@@ -136,8 +137,8 @@ class Admission:
         The caller must carry each decision out before it requests the next
         one, which depends on it.
         """
-        # First the clients that continue, so that the others do not begin the
-        # next epoch before.
+        # Decide first about the clients that resume the present epoch, so that
+        # no other client begins the next epoch before they have joined.
         waiting = sorted(self.joiners, key=self._must_wait)
         self.joiners = []
         for place, joiner in enumerate(waiting):
@@ -223,8 +224,8 @@ class Admission:
         return None
 
     def _check_sharing(self, position: ClientPosition | None) -> None:
-        """Raise an error for a position in an epoch that other ranks
-        shared."""
+        """Raise an error for a position in an epoch that a different number of
+        ranks shared."""
         if position is None or position.is_over:
             return
         former = position.num_ranks
@@ -234,8 +235,9 @@ class Admission:
 
     def _decide_about_journal(self, found: tuple[str, Ledger],
                               position: ClientPosition | None) -> Decision:
-        """Decide to resume the journal's epoch if the first client names its
-        run."""
+        """Decide whether to resume the epoch in the journal: it is resumed
+        only if the position of the first client names the run of that
+        epoch."""
         self.found = None
         run, ledger = found
         if position is None or position.run != run:
@@ -301,8 +303,9 @@ class Admission:
 
     def _leave_behind(self, epoch: ServedEpoch, connection: ClientConnection,
                       position: ClientPosition) -> Decision:
-        """End a client's epoch that the other clients have left; refuse a
-        position in a later epoch or in another run."""
+        """Report the end of the epoch to a client that resumes an epoch after
+        the other clients have begun a later one. Raise an error for a position
+        in a later epoch or in another run."""
         number = epoch.ledger.number
         check_not_left(position, self.run, number)
         log.warning(
@@ -312,10 +315,11 @@ class Admission:
         return ReportEnd(connection)
 
     def _must_hold(self, epoch: ServedEpoch, joiner: Joiner) -> bool:
-        """Return whether an epoch waits for the successor of a client.
+        """Return whether an epoch waits for the successor of a vanished
+        client.
 
-        If no other client is connected, it waits for a short time only: then
-        the joiner is probably that successor.
+        If no other client is connected, the epoch waits for a short time only,
+        since the joiner is probably that successor.
         """
         _, _, position = joiner
         mine = {joiner.connection.client,

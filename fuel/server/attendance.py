@@ -8,7 +8,7 @@ from fuel.server.connections import ClientConnection
 from fuel.server.ledger import RANK, SPLIT, Ledger
 from fuel.server.position import ClientPosition
 
-# Most ranks that a message names.
+# Maximum number of ranks that a message names.
 _NAMED = 5
 
 
@@ -26,16 +26,16 @@ class Joiner(NamedTuple):
 
 
 class Attendance:
-    """Finds which clients an epoch still waits for.
+    """Determines which clients an epoch still waits for.
 
     The first epoch waits for `num_clients` clients.  A later one waits for the
     clients of the epoch before, unless they closed their streams, ended, or
     have been gone for more than `hold` seconds.  With sharing by rank, each
     epoch waits for each rank.
 
-    `is_connected`: returns whether the client of a name is connected.
+    `is_connected`: returns whether the client with a given name is connected.
     `clock`: returns the time in seconds.
-    `hold`: seconds within which a client, or its successor, must ask for the
+    `hold`: seconds within which a client, or its successor, must request the
         next epoch.
     """
 
@@ -49,8 +49,8 @@ class Attendance:
         self._hold = hold
         # Time until which a vanished client, or its successor, may join.
         self._awaited: dict[str, float] = {}
-        # Time until which waiting clients must wait for others; 0 if none
-        # wait.
+        # Time until which the waiting clients must wait for the missing ones;
+        # 0 if no client waits.
         self._patience = 0.0
 
     def lose(self, client: str) -> None:
@@ -100,8 +100,8 @@ class Attendance:
                 f'{"is" if count == 1 else "are"} there')
 
     def _expected(self, former: Ledger, joiners: list[Joiner]) -> set[str]:
-        """Return the clients of the former epoch that may still ask for the
-        next."""
+        """Return the clients of the former epoch that may still request the
+        next one."""
         now = self._clock()
         if self._sharing == SPLIT and 0 < self._patience <= now:
             # The missing clients can still join while the epoch runs.

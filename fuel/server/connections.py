@@ -1,4 +1,5 @@
-"""The connection of one client to the server, and its form of each batch."""
+"""The connection of one client to the server, and the form in which the client
+receives each batch."""
 from __future__ import annotations
 
 import os
@@ -24,9 +25,9 @@ class Item:
     `index`: number of the batch in the epoch.
     `fields`: fields of its header that are the same for each client.
     `buffers`: its arrays, as :func:`fuel.wire.encode` returned them.
-    `slot`: the slot of shared memory in which it lies; None if it lies in
-        none.
-    `extents`: offset and size in the slot of each array.
+    `slot`: the slot of shared memory that contains it; None if it is not in
+        shared memory.
+    `extents`: offset and size of each array in the slot.
     """
 
     index: int
@@ -41,8 +42,8 @@ class ClientConnection:
 
     `clock`: returns the time in seconds.
     `key`: the client's public key, if connections are encrypted.
-    `join`: number of the client's last request to join; 0 if it is in no epoch
-        and asks for none.
+    `join`: number of the client's last request to join; 0 if it is not in an
+        epoch and has not requested one.
     `is_local`: whether the client has proved that it is on this host.
     `gone_since`: time of the first message that could not be sent; 0 if there
         was none.
@@ -54,7 +55,7 @@ class ClientConnection:
         if the user does not wait.
     """
 
-    # Smaller batches are sent without a slot (bytes).
+    # Batches of at most so many bytes are sent without a slot.
     SMALL = 1 << 14
 
     def __init__(self, identity: bytes, fields: Fields,
@@ -65,7 +66,7 @@ class ClientConnection:
         self.client = get_field(fields, 'client', str)[:64]
         self.hwm = max(1, min(hwm, get_field(fields, 'hwm', int)))
         self.rank = get_field(fields, 'rank', int, None)
-        # The client chose these; they are only shown.
+        # The client chose these values; they are used only for display.
         self.host = get_field(fields, 'host', str, '')[:64]
         self.pid = get_field(fields, 'pid', int, 0)
         self.join = 0
@@ -193,8 +194,8 @@ class ClientConnection:
             pool.release(number)
 
     def close(self, pool: SlotPool) -> None:
-        """Take back the client's slots, never to be reused: it may still read
-        them."""
+        """Release the client's slots, but never reuse them, since the client
+        may still read them."""
         for number in self._lent:
             pool.release(number, reuse=False)
         self._lent.clear()

@@ -8,7 +8,8 @@ from fuel.server.ledger import ALL, RANK, SPLIT, Account, Ledger
 from fuel.typing import State
 from fuel.wire.index_sets import IndexSet
 
-# Seconds that a client has for its only batch before others may have it.
+# Seconds for which a client may keep its only undelivered batch before the
+# batch can be revoked for another client.
 _LAST_BATCH_SECONDS = 0.1
 
 
@@ -16,7 +17,8 @@ class Member:
     """A client that is connected and in the epoch.
 
     `connection`: connection over which the member is sent messages.
-    `credit`: the most batches that it may have without delivering them.
+    `credit`: the maximum number of batches that it may have without delivering
+        them.
     `reserved`: number of batches that the pipeline is making for it.
     `is_waiting`: whether its user waits for a batch.
     `has_read`: whether it has answered, which shows that it reads its
@@ -217,8 +219,8 @@ class ServedEpoch:
             return []
         ledger = self.ledger
         if ledger.length is not None and index >= ledger.length:
-            # The pipeline returned to an earlier batch, and reaches its end
-            # again.
+            # The pipeline returned to an earlier batch, and reaches the end of
+            # the epoch again.
             return []
         wanting = [self.members[account.client]
                    for account in ledger.lacking(index)]
@@ -329,7 +331,8 @@ class ServedEpoch:
                 self.free or ledger.pending() or any(
                     member.reserved for member in self.members.values())):
             return []
-        # The rank waits for batches that its former client may still hold.
+        # A client of a rank waits for the batches that the rank's former
+        # client may still hold.
         held = ledger.pending() if ledger.sharing == RANK else ()
         return [member for member in self.members.values()
                 if not member.load() and not any(

@@ -35,11 +35,11 @@ FORMAT = 1
 SWITCH = ('journal=False, fuel-server --no-journal or the setting '
           'server_journal: off (FUEL_SERVER_JOURNAL)')
 
-# The file is rewritten when it has so many bytes, and so many times the bytes
-# that it had after the last time.
+# The file is rewritten when it has more than `_SMALL` bytes, and more than
+# `_GROWTH` times the bytes that it had after it was last rewritten.
 _SMALL = 1 << 16
 _GROWTH = 4
-# Larger files are not journals (bytes).
+# A file of more bytes is not a journal.
 _LARGEST = 1 << 28
 
 
@@ -221,11 +221,13 @@ class Journal:
             raise
         if not os.path.samestat(os.fstat(self._descriptor),
                                 os.stat(self.path)):
-            # Another server has replaced the file between the two steps.
+            # Another server has replaced the file after it was opened, and
+            # before it was locked.
             raise OSError('another server uses it')
 
     def _read(self) -> None:
-        # Read by this descriptor: closing another one would end the lock.
+        # Read the file through this descriptor: closing another descriptor of
+        # the file would release the lock.
         size = os.fstat(self._descriptor).st_size
         if not size:
             return

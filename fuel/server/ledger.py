@@ -1,8 +1,8 @@
 """Ledger of an epoch: the batches that each client was sent and delivered.
 
 A ledger has no sockets, no clock and no data.  It reports each change as an
-event, a list ready for JSON.  Applying the events again makes an equal ledger:
-from it the next server resumes if a server was killed.
+event, a list ready for JSON.  Applying the events again makes an equal ledger.
+If a server is killed, the next server resumes from this ledger.
 """
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ SHARINGS = (SPLIT, ALL, RANK)
 Event = list[object]
 Recorder = Callable[[Event], object]
 
-# Most states that are kept for delivered batches.
+# If more than twice as many states are kept for delivered batches, every
+# second one is dropped.
 _MOST_OLD = 64
 
 
@@ -30,7 +31,7 @@ class Checkpoints:
     index of the batch that follows it.
 
     It keeps each state after the first undelivered batch, and some of the
-    states before, the fewer the older they are.
+    earlier states: the older the states, the fewer of them are kept.
 
     `lowest`: lowest index of a batch that the pipeline can make again.
     """
@@ -50,7 +51,7 @@ class Checkpoints:
 
     def begin(self, index: int, state: State) -> None:
         """Add a full state, to which the next changes are relative; drop the
-        states from its index on."""
+        states at this index and at later ones."""
         self._base = state
         self._new = [one for one in self._new if one[0] < index]
         self._old = [one for one in self._old if one[0] < index]
@@ -74,7 +75,7 @@ class Checkpoints:
         while len(self._new) > 1 and self._new[1][0] <= floor:
             self._old.append(self._new.pop(0))
         if len(self._old) > 2 * _MOST_OLD:
-            # The first is where the epoch began.
+            # The first state is kept: it is where the epoch began.
             self._old = self._old[::2]
 
     def before(self, index: int) -> tuple[int, State] | None:
@@ -167,7 +168,7 @@ class Ledger:
         not."""
         return self.num_ranks if self.sharing == RANK else 0
 
-    # Clients come and go.
+    # Clients join and leave.
 
     def check_claims(self, before: str, claims: IndexSet) -> None:
         """Raise an error if a position claims batches that were never sent."""
@@ -190,16 +191,16 @@ class Ledger:
             its own.
         `claims`: batches that were delivered before that position; see
             :meth:`check_claims`.  Batches that `before` and its successors
-            delivered after it are made again, if the pipeline can make them
-            again.
+            delivered after that position are made again, if the pipeline can
+            make them again.
         """
         claims = IndexSet() if claims is None else claims
         account = Account(client, rank, before)
         ended = [one for one in self._successors(before, client)
                  if not one.is_present]
         if before in self.accounts:
-            # They were sent and delivered, even if the acknowledgement is
-            # lost.
+            # The claimed batches were sent and delivered, even if the
+            # acknowledgement is lost.
             self.delivered.update(claims)
         if self.checkpoints and self.sharing != ALL:
             self.delivered.difference_update(
@@ -233,7 +234,7 @@ class Ledger:
     def _forgotten(self, ended: list[Account],
                    claims: IndexSet) -> IndexSet:
         """Return the batches that only ended clients delivered, and that the
-        claims do not have."""
+        claims do not contain."""
         forgotten = IndexSet()
         for one in ended:
             forgotten.update(one.delivered - claims)
@@ -306,8 +307,8 @@ class Ledger:
         self.record(['end', length, state])
 
     def begin_at(self, index: int, state: State | None) -> None:
-        """Record the state from which the pipeline makes the batch of an
-        index."""
+        """Record the state from which the pipeline makes the batch with the
+        number `index`."""
         if state is not None:
             self.checkpoints.begin(index, state)
             self.record(['base', index, state])
@@ -329,7 +330,8 @@ class Ledger:
         return delivered.first_missing(self.checkpoints.lowest)
 
     def highest(self) -> int:
-        """Return the index after the highest that any client was sent."""
+        """Return the index after the highest index of a batch that any client
+        was sent."""
         return max((account.sent.end()
                     for account in self.accounts.values()), default=0)
 
@@ -364,8 +366,8 @@ class Ledger:
                 and self.is_for(account, index)]
 
     def is_for(self, account: Account, index: int) -> bool:
-        """Return whether a client may get a batch: with 'rank', one of its
-        rank's."""
+        """Return whether a client may get a batch; with sharing 'rank', it
+        gets only the batches of its own rank."""
         return self.sharing != RANK or (
             account.rank == index % self.num_ranks)
 

@@ -22,13 +22,14 @@ log = logging.getLogger(__name__)
 
 # Seconds to wait for a busy port.
 _BUSY = 2.0
-# Messages, besides batches, that may wait for a peer, or for the server.
+# Maximum number of messages, not counting batches, that may wait for a peer,
+# or for the server.
 _MOST_WAITING = 200
-# Most bytes of the clients' messages that may wait for the server: more than
-# the longest message.
+# Maximum number of bytes of the clients' messages that may wait for the
+# server. It is larger than the longest message.
 _MOST_UNREAD = 1 << 24
-# Most clients at a time; descriptors for each; and descriptors that the
-# process needs otherwise.
+# Maximum number of clients at a time; number of descriptors for each client;
+# and number of descriptors that the process needs for other purposes.
 _MOST_CLIENTS = 1000
 _DESCRIPTORS = 4
 _RESERVED = 256
@@ -52,7 +53,8 @@ class RejectedPeers:
             zmq.EVENT_ACCEPTED | zmq.EVENT_HANDSHAKE_SUCCEEDED
             | zmq.EVENT_DISCONNECTED)
         # Connections without a handshake yet. The event of a handshake does
-        # not name its connection, so the list may have another one instead.
+        # not name its connection, so the newest one is removed, which may be a
+        # different connection.
         self._pending: list[int] = []
         self._next_line = 0.0
         self._unlogged = 0
@@ -102,8 +104,9 @@ class Listener:
     Clients connect to a relay.  The relay passes their messages on to this
     socket, no faster than the server reads them.  The socket itself must not
     listen at the port.  With a limited queue, libzmq 4.3.5 aborts the process
-    if a peer disconnects whose messages fill the queue.  With an unlimited
-    queue, messages may fill the memory while a stage holds the interpreter.
+    if a peer's messages fill the queue and the peer disconnects.  With an
+    unlimited queue, messages may fill the memory while a stage holds the
+    interpreter.
 
     `address`: such as ``'tcp://127.0.0.1:5557'``.
     """

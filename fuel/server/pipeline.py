@@ -33,7 +33,7 @@ class Result(NamedTuple):
     `fields`: fields for the header of the message to the client.
     `buffers`: arrays of a batch, unless they are in the request's slot.
     `extents`: offset and size of each array in the slot.
-    `placement`: the parts of the slot that the stages were offered.
+    `placement`: the parts of the slot that were offered to the stages.
     """
 
     kind: str
@@ -94,7 +94,8 @@ class Pipeline:
         self._epochs.leave(_ONLY)
 
     def _open(self, request: dict[str, Any]) -> Result:
-        # Its iterator must be freed before the next one is made.
+        # The iterator of the former epoch must be freed before the next one is
+        # made.
         self._epochs.leave(_ONLY)
         try:
             state = request['state']

@@ -23,8 +23,9 @@ class ClientPosition:
     `done`: batches that the client delivered to its user.
     `num_ranks`: number of clients that shared the epoch by rank; 0 if they
         shared it otherwise, None if unknown.
-    `is_loaded`: whether it is the end of an epoch, and the program loaded it
-        from a saved state; False if the client has read the epoch itself.
+    `is_loaded`: whether the position is the end of an epoch, and the program
+        loaded it from a saved state; False if the client has read the epoch
+        itself.
     """
 
     run: str
@@ -38,8 +39,8 @@ class ClientPosition:
     is_loaded: bool = False
 
     def goes_back(self, number: int) -> bool:
-        """Return whether a program loaded the end of an epoch after which the
-        server has served another.
+        """Return whether a program loaded this position, and it is the end of
+        an epoch before the server's present epoch.
 
         `number`: number of the server's present epoch.
         """

@@ -28,7 +28,8 @@ Measured = dict[Path, StageMeasurements]
 
 # Seconds within which a client must answer: its interpreter may be busy.
 _ANSWER_SECONDS = 60.0
-# Seconds within which it must read the first batch, if others wait.
+# Seconds within which a client must read its first batch, if other clients
+# wait.
 _FIRST_BATCH_SECONDS = 5.0
 # Seconds between two states of the pipeline in the journal.
 _CHECKPOINT_SECONDS = 0.2
@@ -71,15 +72,15 @@ class Scheduler:
         self.waited = {'pipeline': 0.0, 'clients': 0.0}
         self._since = clock()
         self._next_checkpoint = 0.0
-        # Requests that the pipeline has not answered.
+        # Number of requests that the pipeline has not answered.
         self._outstanding = 0
         self.measuring: set[ClientConnection] = set()
-        # Those that wait for what the stages took, and what these had taken
-        # when each asked first.
+        # Clients that wait for the measurements of the stages, and the
+        # measurements at the first request of each client.
         self._awaiting: set[ClientConnection] = set()
         self._taken_before: dict[ClientConnection, Measured] = {}
         self._is_measure_asked = False
-        # Bytes of the last batch, which the next one needs about as well.
+        # Bytes of the last batch; the next batch probably needs about as many.
         self._need = 0
         self.admission = Admission(
             connections, sharing, num_clients, hold, clock,
@@ -203,8 +204,8 @@ class Scheduler:
                   after=decision.after)
 
     def _answer_all(self, epoch: ServedEpoch) -> None:
-        """Record an epoch that has begun, and send its clients that they
-        joined."""
+        """Record an epoch that has begun, and send its clients the message
+        that they have joined."""
         self._record(epoch)
         for member in epoch.members.values():
             self._answer(epoch, member)

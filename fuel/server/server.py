@@ -34,7 +34,7 @@ class Server:
     Parameters
     ----------
     port : int, optional
-        Defaults to 5557; 0 takes a free port, which `address` names.
+        Defaults to 5557; 0 selects a free port, which `address` contains.
     hwm : int, optional
         Number of batches that each client may prefetch.  The client's own
         `hwm` applies if it is smaller.  Defaults to 10.  For a single client
@@ -72,8 +72,8 @@ class Server:
         ``config.reconnect_timeout``, 30.
     metrics_port : int, optional
         Port at which Prometheus reads metrics of the clients and the stages;
-        see :func:`fuel.export.serve_metrics`. 0 takes a free port, which
-        `metrics_address` names.  Defaults to None: no metrics.
+        see :func:`fuel.export.serve_metrics`. 0 selects a free port, which
+        `metrics_address` contains.  Defaults to None: no metrics.
     metrics_host : str, optional
         Address at which the server listens for Prometheus.  Defaults to
         ``'127.0.0.1'``, to which only this host can connect.  ``''`` means
@@ -274,12 +274,13 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    # One thread makes the batches and, between them, talks to the clients:
-    # passing each message to another would cost more than it takes.
-    # When a batch takes long, a second thread talks to them meanwhile.
+    # One thread makes the batches and, between batches, handles the clients'
+    # messages: to pass each message to another thread would take longer than
+    # to handle it. While a batch takes long, a second thread handles the
+    # messages.
 
     def _serve(self) -> None:
-        """Make batches and talk to the clients until stopped."""
+        """Make batches and handle the clients' messages until stopped."""
         with self._stopped_by_errors(), self._turn:
             while not self._stopped.is_set():
                 self.service.handle_messages()

@@ -29,7 +29,8 @@ log = logging.getLogger(__name__)
 CLIENT_LIMITS = Limits(header=1 << 22, frames=0, total=0)
 # Seconds between checks whether clients are still connected.
 PING = 0.3
-# Most seconds of reading clients' messages before a batch is made.
+# Maximum number of seconds for which clients' messages are read before a batch
+# is made.
 _RECEIVE_SECONDS = 0.01
 # Seconds within which the last messages of a client that is gone are read.
 _LAST_MESSAGES_SECONDS = 1.0
@@ -106,7 +107,8 @@ class Service:
             if time.monotonic() > deadline:
                 self.listener.credit(size)
                 return False
-        # Reset it even if nothing came: the turn before may have read all.
+        # Reset the credit even if nothing came: the previous call may have
+        # read all messages.
         self.listener.reset()
         return True
 
@@ -186,7 +188,7 @@ class Service:
         """Send a message to a client."""
         error = self._post(connection.identity, fields, frames)
         if error:
-            # It misses a message, so later ones are of no use.
+            # The client misses a message, so later messages are useless to it.
             connection.gone_since = connection.gone_since or time.monotonic()
             connection.is_deaf = error == zmq.EAGAIN
 
@@ -246,7 +248,7 @@ class Service:
     def _lose(self, connection: ClientConnection, has_left: bool = False,
               hold: bool = True) -> None:
         """Remove a client; other clients get its undelivered batches."""
-        # First, so that nothing is sent to it any more.
+        # Remove the client here first, so that nothing is sent to it any more.
         self.connections.pop(connection.identity, None)
         self.scheduler.forget_measures(connection)
         self.scheduler.remove(connection, has_left, hold)

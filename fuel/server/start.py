@@ -23,7 +23,8 @@ _STOP_SECONDS = 5
 # Signals of a process that crashed. SIGKILL is not one of them: its sender,
 # such as a system without memory, wants the process to end.
 _CRASHES = ('SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGSEGV')
-# A server that crashes more often in so many seconds is not started again.
+# A server that crashes more than `_MOST_CRASHES` times in `_CRASH_SECONDS`
+# seconds is not started again.
 _MOST_CRASHES = 5
 _CRASH_SECONDS = 60.0
 
@@ -97,7 +98,8 @@ def _announce_and_wait(server: Server) -> None:
     previous = signal.signal(signal.SIGTERM, lambda *_: ended.set())
     try:
         termination.arm(signal.SIGTERM, _STOP_SECONDS)
-        # The reader of the line may end the process at once.
+        # Arm first: the program that reads the printed line may send SIGTERM
+        # at once.
         _announce(server)
         while not ended.wait(0.1) and not server.wait(0):
             pass

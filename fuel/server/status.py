@@ -79,7 +79,8 @@ def samples_of_server(numbers: Mapping[str, object],
                 ('connected.seconds', False, one.seconds),
                 ('wait.seconds', True, one.waited),
                 ('waiting', False, int(one.is_waiting)),
-                # It has all batches that it may have, and its user takes none.
+                # The client has as many batches as it may have, and its user
+                # receives none.
                 ('busy', False, int(one.lag >= one.hwm))):
             yield Sample(f'fuel.server.client.{name}', grows, labels, value,
                          _OF_CLIENTS[name])

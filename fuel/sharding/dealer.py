@@ -46,7 +46,7 @@ class DealtOrder(Protocol):
 
 
 class Dealer:
-    """Deals the items of an order to ranks, and gives one rank its share.
+    """Deals the items of an order to ranks, and returns the share of one rank.
 
     `next`: number of the item with which the next step begins.
     `last`: the part that the rank got last.
@@ -82,14 +82,16 @@ class Dealer:
         try:
             item = read(dealt)
         finally:
-            # After the read, since a mixture may not be able to go back.
+            # Deal the rest after the read, since a mixture may not be able to
+            # go back.
             self._deal(step)
         if step.left:
             raise StopIteration
         return item
 
     def skip(self, first: int, count: int) -> int:
-        """Skip steps; return in how many of them the rank has a share."""
+        """Skip steps; return the number of skipped steps in which the rank has
+        a share."""
         if not self._splits:
             stop = first + count * self.shard.num_shards
             self.next = int(min(stop, self.order.count(stop, -1)))

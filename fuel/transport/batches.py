@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeAlias, TypeGuard
 import numpy
 from numpy.typing import NDArray
 
-# Smaller arrays are copied into the description: otherwise one that is kept
-# would keep its whole slot.
+# Smaller arrays are copied into the description. Otherwise a small array that
+# the user keeps would keep its whole slot in use.
 SMALL = 1 << 14
 
 
@@ -47,7 +47,7 @@ class ArrayPickler(pickle.Pickler):
 
     def _as_bytes(self, array: NDArray[Any], order: str) -> NDArray[Any]:
         """Return the memory of an array as bytes; a copy if the array is not
-        contiguous."""
+        contiguous, or is read-only and must become writable."""
         if order == 'F':
             array = array.T
         # A read-only buffer is loaded as a read-only array.
@@ -88,7 +88,7 @@ def dump_batch(batch: object,
 
 
 def load_batch(description: bytes | memoryview, buffers: Sequence[Any]) -> Any:
-    """Rebuild the batch that :func:`dump_batch` was given."""
+    """Rebuild a batch from the results of :func:`dump_batch`."""
     if description[0] == _PLAIN:
         return _load_plain(description, buffers)
     return pickle.loads(description, buffers=buffers)

@@ -57,7 +57,7 @@ class Peer:
     """The process at the other end of a channel: reports whether it has ended.
 
     The connection alone does not show that, since a child of the process may
-    hold it open.
+    hold the connection open.
 
     `pid`: identifier of a process that is running now.
     """
@@ -99,7 +99,7 @@ class Peer:
 
 
 def _is_readable(descriptor: int, seconds: float) -> bool:
-    # Not select.select, which takes no descriptors from 1024 on.
+    # Not select.select, which fails for descriptors of 1024 and above.
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(int(1000 * seconds)))
@@ -111,7 +111,8 @@ class Channel:
     Several threads may send at the same time; only one at a time may receive.
 
     `connection`: socket of the Unix family, which can pass file descriptors.
-    `peer`: the process whose end closes the channel; None for none.
+    `peer`: the process at the other end: when it has ended, the channel is
+        closed. None if no process is watched.
     `is_waiting`: whether the channel waits for messages. An exception that is
         raised during the wait, by Ctrl-C for example, loses no message.
     """
@@ -136,7 +137,8 @@ class Channel:
             self.watch(peer)
 
     def watch(self, peer: Peer) -> None:
-        """Set the process whose end closes the channel."""
+        """Set the process at the other end: when it has ended, the channel is
+        closed."""
         self.peer = peer
         if peer.descriptor is not None:
             self._poll.register(peer.descriptor, select.POLLIN)
@@ -317,7 +319,7 @@ class Channel:
         del self._received[:start]
 
     def cut(self) -> None:
-        """End the connection, also while another thread waits in it."""
+        """End the connection, even while another thread waits for it."""
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 

@@ -35,9 +35,9 @@ class Leases:
     deque, by a function of C that Ctrl-C cannot interrupt.  The owner calls
     :meth:`returned` when it sends a message to the producer anyway.
 
-    `limit`: most bytes that may be lent at once.  Beyond it, data are copied:
-        a consumer that keeps all its batches gets memory of its own, and the
-        producer gets its slots back.
+    `limit`: maximum number of bytes that may be lent at once.  Beyond this
+        limit, data are copied: a consumer that keeps all its batches gets
+        memory of its own, and the producer gets its slots back.
     """
 
     def __init__(self, limit: int) -> None:
@@ -64,8 +64,8 @@ class Leases:
         return number in self._segments
 
     def view(self, segment: int, start: int, size: int) -> memoryview:
-        """Return some bytes of a segment, which the caller must read before it
-        returns the slot."""
+        """Return `size` bytes of a segment from `start` on.  The caller must
+        read them before it returns the slot."""
         return memoryview(self._segments[segment].memory)[start:start + size]
 
     @fault_point('lease')

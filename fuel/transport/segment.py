@@ -45,7 +45,7 @@ class Segment(DescriptorOwner):
     """Memory that several processes map.
 
     The memory needs no cleaning up: the system frees it when the last process
-    that maps it ends, also if that process is killed.
+    that maps it ends, even if that process is killed.
 
     `descriptor`: open file descriptor of the memory, which the segment closes.
     `size`: size in bytes.
@@ -76,7 +76,7 @@ class Segment(DescriptorOwner):
             return cls(descriptor, size)
 
 
-# Causes of errors by the error's number, for its text.
+# Maps the number of an error to its cause, for the text of the error.
 _LIMITS = {
     errno.EFBIG: 'the limit of the size of files (ulimit -f) is one of it too',
     errno.EMFILE: 'as many files are open as may be (ulimit -n)',

@@ -27,9 +27,10 @@ Reducer: TypeAlias = Callable[[Any], Any]
 # Arrays of at least so many bytes are shared; smaller ones are copied for each
 # process.
 SHARED_BYTES = 1 << 20
-# Bytes that a socket takes before the other side reads.
+# Number of bytes that can be sent through a socket before the other side
+# reads.
 _INLINE = 1 << 15
-# The files that are mapped at the addresses of this process.
+# The file in which the system lists the mappings of this process.
 _MAPS = Path('/proc/self/maps')
 
 
@@ -48,7 +49,7 @@ class Shared(NamedTuple):
     """The description of an object and the extents of its arrays, from which a
     process loads the object.
 
-    `description`: the pickle; empty if the last of the extents has it.
+    `description`: the pickle; empty if the last extent contains it.
     `size`: size of the segment in bytes; 0 if there is none.
     """
 
@@ -60,7 +61,7 @@ class Shared(NamedTuple):
         """Load the object, and return it.
 
         Its large arrays lie in shared memory, which is mapped copy-on-write:
-        the other processes do not see the changes of this one.
+        the other processes do not see changes that this process makes.
 
         `descriptor`: descriptor of the segment, which this method closes; None
             if there is none.
@@ -85,10 +86,10 @@ class SharedPickle(DescriptorOwner):
     If its arrays change before :meth:`write`, the processes may or may not get
     the changes.
 
-    `reducers`: reducers of types, by type. Defaults to None: those of
+    `reducers`: maps types to their reducers. Defaults to None: those of
         :mod:`copyreg`.
-    `inline`: most bytes of a description that is sent through a socket. A
-        longer one is in the segment.
+    `inline`: maximum number of bytes of a description that is sent through a
+        socket. A longer description is in the segment.
     `shared`: description and extents, from which each process loads the
         object.
     `descriptor`: descriptor of the segment; None before :meth:`write`, and if
@@ -186,8 +187,8 @@ class _Place(NamedTuple):
 def _find_in_file(array: NDArray[Any], maps: _Maps) -> _Place | None:
     """Return the place of an array in a mapped file.
 
-    None if it is in other memory, or in a map whose changes are not written to
-    the file.
+    None if it is in other memory, or in a mapping that does not write its
+    changes to the file.
     """
     owner: Any = array
     file: numpy.memmap[Any, Any] | None = None

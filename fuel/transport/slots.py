@@ -24,7 +24,8 @@ _SMALLEST = 1 << 14
 
 
 class BudgetError(MemoryError):
-    """Two batches of a size do not fit into the shared memory allowed."""
+    """Two batches of the same size do not fit into the allowed shared
+    memory."""
 
 
 class Slot:
@@ -56,7 +57,7 @@ class SlotPool:
 
     Not thread-safe; the owner holds a lock.
 
-    `budget`: most bytes of slots that may be in use at once.
+    `budget`: maximum number of bytes of slots that may be in use at once.
     """
 
     def __init__(self, budget: int) -> None:
@@ -142,8 +143,9 @@ class SlotPool:
     def put_back(self, slot: Slot, placement: Placement | None) -> None:
         """Take back a slot that was not sent.
 
-        `placement`: the arrays that stages were offered in the slot.  The slot
-            becomes free when no stage holds any of them.
+        `placement`: the parts of the slot that were offered to stages for
+            their arrays.  The slot becomes free when no stage holds any of
+            these arrays.
         """
         if placement is None or placement.is_free():
             self.release(slot.number)
@@ -207,7 +209,8 @@ def write_into(slot: Slot, buffers: Buffers,
     offsets = [address_of(buffer) - start for buffer in buffers]
     extents = [(offset, buffer.nbytes) for offset, buffer
                in zip(offsets, buffers, strict=True)]
-    # Nearly always they have the places of the arrays of the batch before.
+    # Nearly always they are at the same places as the arrays of the previous
+    # batch.
     if placement is not None and extents == expected:
         return extents
     found = _find_places(slot, extents, placement)
@@ -275,5 +278,6 @@ def _num_references(buffers: Buffers, place: int) -> int:
     return sys.getrefcount(root) if isinstance(root, numpy.ndarray) else 0
 
 
-# So many references are this module's; versions of Python count differently.
+# Number of references that this module itself holds. Versions of Python count
+# differently.
 _OURS = _num_references([numpy.empty(1, numpy.uint8)], 0)

@@ -20,7 +20,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # They import the kernels, and thereby HDF5, which commands do not need.
+    # Load these names on demand: they import the kernels, and thereby HDF5,
+    # which commands do not need.
     if name == 'Subset':
         from fuel.utils.subset import Subset
         return Subset
@@ -31,5 +32,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    # With the names that are loaded on demand.
+    # Include the names that are loaded on demand.
     return sorted({*globals(), *__all__})

@@ -26,8 +26,8 @@ class _Saved(NamedTuple):
     `attributes`: for each argument, the name of the attribute that holds it,
         this name with an underscore, and the default for objects that lack
         both, such as old pickles.
-    `hook`: the class's own `kept_arguments`, which replaces these; None if
-        the class does not override it.
+    `hook`: the class's own `kept_arguments`, which replaces `attributes`; None
+        if the class does not override it.
     """
 
     names: str
@@ -36,13 +36,13 @@ class _Saved(NamedTuple):
 
 
 class PlainArgument:
-    """Base of arguments whose content a saved state describes.
+    """Base class of arguments that a saved state describes by their content.
 
-    For most other objects, a state has only the class.
+    Most other objects are described only by their classes.
     """
 
     def plain(self) -> Mapping[str, object]:
-        """Return the content that decides the values, as plain data."""
+        """Return the content that determines the values, as plain data."""
         raise NotImplementedError
 
 
@@ -51,8 +51,8 @@ def kept_values(owner: object, by_name: bool = False) -> list[Any]:
 
     `by_name`: whether to read the attributes with the names of the arguments,
         even if the class overrides `kept_arguments`.
-    Returns: a list of one text with the names of the arguments, one per line,
-        and of their values.
+    Returns: a list: first one text with the names of the arguments, one per
+        line; then the values of the arguments.
     """
     # Called for each stage and each state, so it must be fast.
     names, attributes, hook = _saved_arguments(type(owner))
@@ -86,8 +86,8 @@ def _saved_arguments(cls: type) -> _Saved:
 
 
 class NamedArguments:
-    """Base of classes whose error for an unknown keyword names this keyword
-    and the most similar known one.
+    """Base class of classes that refuse unknown keywords: the error names the
+    unknown keyword and the most similar known one.
 
     If the name of a required argument is misspelt, Python itself says only
     that the argument is missing. A user's own constructor is not checked: it
@@ -131,7 +131,7 @@ class NamedArguments:
             # From another base of a user's class, such as tuple.
             return new(cls, *args, **kwargs)
         if (args or kwargs) and cls.__init__ is object.__init__:
-            # Python leaves this to the class that has `__new__`.
+            # Python leaves this check to the class that has `__new__`.
             raise TypeError(f'{cls.__name__}() takes no arguments')
         return new(cls)
 
@@ -179,7 +179,7 @@ def _abstract(cls: type[NamedArguments]) -> TypeError:
         + ''.join(f' (did you mean that by {name!r}?)' for name in near))
 
 
-# Fuel 0.2.0 took any object for these.
+# Fuel 0.2.0 accepted any object for these arguments.
 _ANY_TRUTH = {'load_in_memory', 'sort_indices', 'sorted_indices'}
 
 
@@ -239,7 +239,7 @@ def checked_labels(owner: object, labels: Any) -> Any:
             f'axis_labels of {type(owner).__name__} must be a dict from '
             f"names of sources to names of axes, got {labels!r}; those of a "
             f"stage may be 'kept'")
-    # An empty dict may be filled after it is given.
+    # An empty dict may be filled after it is passed.
     return labels if isinstance(labels, Mapping) else labels or None
 
 

@@ -160,7 +160,7 @@ def claimed(create: Callable[[], str]) -> Iterator[str]:
                 continue
             except OSError:
                 break  # a file system without locks
-            # Another process may have removed it before it was locked.
+            # Another process may have removed the file before it was locked.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), os.stat(path)):
                     break
@@ -173,8 +173,8 @@ def claimed(create: Callable[[], str]) -> Iterator[str]:
 
 
 def remove_stale(folder: str, pattern: str) -> None:
-    """Remove this user's files and folders whose names fully match a pattern
-    and whose owner has ended."""
+    """Remove files and folders of this user if their names fully match a
+    pattern and their owner has ended."""
     if fcntl is None:
         return  # type: ignore[unreachable, unused-ignore]
     with suppress(OSError):

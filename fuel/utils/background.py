@@ -14,7 +14,8 @@ from fuel.utils.threads import number_of_threads, start
 
 logger = logging.getLogger(__name__)
 
-# Queued tasks take milliseconds each.
+# Maximum number of seconds to wait for the release of an object. Each queued
+# task takes milliseconds.
 _RELEASE_SECONDS = 1.0
 
 
@@ -39,7 +40,8 @@ class Background:
         if self._stopped or not tasks:
             return
         self._tasks.extend(tasks)
-        # No more threads than tasks: some may be done before the next starts.
+        # Start at most as many threads as there are tasks: some tasks may be
+        # done before the next thread starts.
         for _ in tasks:
             with self._lock:
                 if not self._workers:
@@ -51,7 +53,8 @@ class Background:
             try:
                 start(_Worker(weakref.ref(self)))
             except RuntimeError as error:
-                # The process has the most threads it may, or is about to end.
+                # The process has as many threads as it may have, or is about
+                # to end.
                 with self._lock:
                     self._workers -= 1
                 logger.debug('nothing is prefetched: %s', error)
@@ -68,7 +71,8 @@ class Background:
         return self._workers
 
     def stop(self) -> None:
-        """Drop the queued tasks, and accept none for now."""
+        """Drop the queued tasks, and accept no tasks until :meth:`go_on` is
+        called."""
         self._stopped = True
         self._tasks.clear()
 
@@ -111,7 +115,8 @@ def wait_for_release(held: weakref.ref[Any]) -> None:
 
 
 class _Worker:
-    """A thread's work for a :class:`Background`, which it holds weakly."""
+    """The work of a thread for a :class:`Background`, held by a weak
+    reference."""
 
     def __init__(self, background: weakref.ref[Background]) -> None:
         self._background = background
@@ -128,8 +133,9 @@ class _Worker:
 _all = each_at_fork(Step.PREFETCH, before=Background.stop,
                     in_parent=Background.go_on,
                     in_child=Background.start_in_child)
-# The end of the process waits for them as well, before it calls what the
-# module atexit knows. Without this function, Python's own, it takes longer.
+# At the end of the process, Python also waits for these threads, before it
+# calls the functions that are registered with the module atexit. If Python's
+# private function `_register_atexit` is missing, this wait takes longer.
 _before_exit = getattr(threading, '_register_atexit', None)
 if _before_exit is not None:
     _before_exit(for_each(_all, Background.stop))

@@ -45,7 +45,8 @@ class Crew:
         _crews.add(self)
 
     def _make_locks(self) -> None:
-        """Set the state without threads, also in a forked child."""
+        """Set the initial state, in which there are no threads; also called in
+        a forked child."""
         self._changed = threading.Condition()
         self._tasks: deque[Callable[[], None]] = deque()
         self._threads: list[threading.Thread] = []
@@ -79,7 +80,8 @@ class Crew:
                 raise
 
     def start_threads(self) -> None:
-        """Start the threads for waiting tasks that could not start before.
+        """Start threads for waiting tasks, if the threads could not be started
+        before.
 
         Raises: RuntimeError if there is no thread, and none can be started.
         """
@@ -98,8 +100,9 @@ class Crew:
             try:
                 thread.start()
             except BaseException as error:
-                # The process has the most threads it may, or is about to end;
-                # or the start was interrupted, before or after it.
+                # The process has as many threads as it may have, or is about
+                # to end; or the start was interrupted, before or after the
+                # thread began to run.
                 is_refused = isinstance(error, RuntimeError)
                 if is_refused or not _has_started(thread):
                     self._threads.remove(thread)
@@ -111,7 +114,7 @@ class Crew:
     def _work(self) -> None:
         with self._changed:
             if threading.current_thread() not in self._threads:
-                # It began so late that it was counted as not started.
+                # This thread began so late that it was counted as not started.
                 return
         if self._is_nested:
             mark_thread()
@@ -148,7 +151,8 @@ class Crew:
             self._changed.notify_all()
             threads = list(self._threads)
         for thread in threads:
-            # The collector may close the crew in one of its own threads.
+            # The garbage collector may close the crew in one of the crew's own
+            # threads.
             if thread is not threading.current_thread():
                 thread.join(max(0., deadline - time.monotonic()))
         return not any(thread.is_alive() for thread in threads)
@@ -214,7 +218,7 @@ def _before_fork() -> None:
     if _own.is_member:
         return
     deadline = time.monotonic() + _JOIN_SECONDS
-    # An older one may wait for a newer one, which its tasks have made.
+    # An older crew may wait for a newer crew that its tasks have made.
     for crew in sorted(_crews, key=lambda crew: crew.number):
         if not crew.pause(deadline):
             log.warning(

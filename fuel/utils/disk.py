@@ -18,7 +18,8 @@ def allocated(status: os.stat_result) -> int:
 
 
 def disk_usage(path: str) -> tuple[int, int]:
-    """Return the size of the disk that has a folder, and the used bytes.
+    """Return the size of the disk that contains a path, and the number of used
+    bytes.
 
     Parameters
     ----------

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from fuel.exceptions import ConfigurationError
 
-# Fills the parser of a data set; returns what converts or downloads it.
+# Fills the parser of a data set; returns the function that converts or
+# downloads the data set.
 Filler = Callable[[ArgumentParser], Callable[..., Any]]
 F = TypeVar('F', bound=Callable[..., Any])
 
@@ -17,8 +18,8 @@ def filler_of(function: F, *flags: str, **settings: Any
               ) -> Callable[[ArgumentParser], F]:
     """Return a function that fills the parser of a converter or downloader.
 
-    `flags`, `settings`: those of the only argument that is added to the common
-        ones; without flags, no argument is added.
+    `flags`, `settings`: flags and settings of the only argument that is added
+        to the common arguments; without flags, no argument is added.
     """
     def fill_subparser(subparser: ArgumentParser) -> F:
         """Set up the parser; return the function."""
@@ -59,8 +60,8 @@ class NotingParser(ArgumentParser):
 
 def find_datasets(package: str, extra_packages: Iterable[str],
                   attribute: str) -> dict[str, Filler]:
-    """Return, by name, the functions that fill the parsers of the data sets of
-    several packages.
+    """Return a mapping from the names of the data sets of several packages to
+    the functions that fill their parsers.
 
     Raises: ImportError if a package lacks the attribute; ConfigurationError
         if two data sets have the same name.

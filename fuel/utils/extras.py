@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# The folder that contains the package: a clone, or the folder of wheels.
+# The folder that contains the package: a clone, or the folder in which wheels
+# are installed.
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-# A requirement of an extra, as the metadata of a wheel have it.
+# A requirement of an extra, in the form of the metadata of a wheel.
 _OF_EXTRA = re.compile(
     r"""(?P<needed>[^;]+?)\s*;.*\bextra\s*==\s*['"](?P<extra>[^'"]+)['"]""")
 

@@ -12,7 +12,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-# Registers handlers of its own: see below.
+# This import registers fork handlers of its own: see below.
 from concurrent.futures import thread as _executor  # noqa: F401
 from contextlib import contextmanager
 from functools import partial
@@ -81,10 +81,11 @@ def _run(step: Step, moment: str) -> None:
 def use_no_threads_of_torch() -> None:
     """Make PyTorch compute in the calling thread alone, if it is loaded.
 
-    A fork does not copy the threads that PyTorch used in the parent. It would
-    wait for them without end.
+    A fork does not copy the threads that PyTorch used in the parent. PyTorch
+    would wait for them without end in the child.
     """
-    # Another thread may have been importing it when the process was forked.
+    # Another thread may have been importing PyTorch when the process was
+    # forked.
     set_threads = getattr(sys.modules.get('torch'), 'set_num_threads', None)
     if set_threads is not None:
         set_threads(1)
@@ -115,18 +116,19 @@ def warned_of_jax(method: str | None) -> Iterator[None]:
         yield
 
 
-# After those of the executor and of h5py, so that ours run before theirs:
-# h5py's takes the lock without which a thread of the pool that reads a file,
-# or forks, would never end. Registered last, called first.
+# These handlers are registered after those of the executor and of h5py, so
+# that they run first: the handler that is registered last is called first. The
+# handler of h5py takes h5py's lock. If it ran first, a thread of the pool that
+# reads a file, or forks, would need this lock and never end.
 if hasattr(os, 'register_at_fork'):
     for _step in reversed(Step):
         os.register_at_fork(**{
             moment: partial(_run, _step, moment)
             for moment in ('before', 'after_in_parent', 'after_in_child')})
 
-# Recent versions of h5py take their lock for the time of a fork. With others,
-# a child that is forked while a thread reads a file would wait for ever for
-# that thread, which it does not have.
+# Recent versions of h5py take their lock for the time of a fork. With other
+# versions, a child that is forked while a thread reads a file would wait for
+# ever for that thread, which does not exist in the child.
 if not hasattr(_objects, '_phil_before_fork'):
     at_fork(Step.H5PY, before=_objects.phil.acquire,
             in_parent=_objects.phil.release, in_child=_objects.phil.release)

@@ -113,7 +113,7 @@ class CheckedArchive(tarfile.TarFile):
                        | os.PathLike[bytes]) = '',
                 *args: Any, **kwargs: Any) -> None:
         """Extract a member; raise TarError unless it is a file, a folder or a
-        link, and it and the target of a link are inside of the folder."""
+        link, and both it and the target of a link are inside of the folder."""
         info = self.getmember(member) if isinstance(member, str) else member
         folder = os.path.realpath(os.fsdecode(path))
         places = [os.path.join(folder, info.name)]

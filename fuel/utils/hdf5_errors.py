@@ -15,8 +15,8 @@ F = TypeVar('F', bound=Callable[..., Any])
 # h5py has raised each of these for a file with eight overwritten bytes.
 OF_DAMAGE = (OSError, RuntimeError, LookupError, TypeError, ValueError,
              AttributeError, ArithmeticError, MemoryError)
-# Errors of these that a mistake in a program raises too. They count as damage
-# only if h5py raises them.
+# Those errors in `OF_DAMAGE` that a mistake in a program raises, too. They
+# count as damage only if h5py raises them.
 OF_MISTAKES = (AttributeError, TypeError)
 
 
@@ -29,7 +29,8 @@ def is_lack_of_descriptors(error: BaseException) -> TypeGuard[OSError]:
 def with_advice(error: OSError, path: str) -> OSError:
     """Return the error of a system call with the path of its file, and with
     advice if too many files are open."""
-    # With a number, OSError becomes the subclass that belongs to it.
+    # If it gets an error number, OSError constructs the subclass that belongs
+    # to this number.
     return OSError(
         error.errno, f'{error.strerror}; if too many files are open, close '
         f'some, or raise the limit (ulimit -n)', path)
@@ -69,12 +70,13 @@ def raise_named(error: Exception, path: str, source: str = '',
                 others: Sequence[str] = ()) -> None:
     """Raise an error that names an HDF5 file, from an error about its content.
 
-    Do nothing for an error of Fuel, for one of `OF_MISTAKES` that h5py did
-    not raise, and if the text has a path already: then the caller must raise
-    the error again. It is faster than :func:`naming_file`.
+    Do nothing for an error of Fuel, for one of `OF_MISTAKES` that h5py did not
+    raise, and if the text contains one of the paths already. In these cases
+    the caller must raise the error again. This function is faster than
+    :func:`naming_file`.
 
     `error`: one of `OF_DAMAGE`.
-    `others`: further paths that the text of the error may have.
+    `others`: further paths that the text of the error may contain.
     """
     if isinstance(error, FuelError) or (
             isinstance(error, OF_MISTAKES) and not _is_of_h5py(error)):
@@ -84,7 +86,8 @@ def raise_named(error: Exception, path: str, source: str = '',
     if any(one in text or repr(one) in text for one in (path, *others)):
         return
     if is_lack_of_descriptors(error):
-        # For example, of a module that is imported late.
+        # The file that could not be opened may be another one, for example
+        # that of a module that is imported late.
         raise with_advice(error, path) from error
     where = f'{path!r}, source {source!r}' if source else repr(path)
     raise DamagedFileError(

@@ -123,7 +123,7 @@ def _getstate_without(cls: type[Any], lazy_properties: tuple[str, ...]
     def getstate(self: Any) -> Any:
         state = super(cls, self).__getstate__()
         if isinstance(state, tuple):
-            # Attributes and slots, as Python's own __getstate__ gives them.
+            # Attributes and slots, as Python's own __getstate__ returns them.
             return tuple(without_lazy(part) for part in state)
         return without_lazy(state)
 

@@ -65,7 +65,8 @@ _readers: dict[str, LockFile] = {}
 
 
 def _take(path: str, timeout: float, interval: float | None = None) -> None:
-    # Not the real path of the file itself: a link at its path is refused.
+    # Resolve only the path of the folder: if the file itself is a link, that
+    # is an error.
     folder, name = os.path.split(path)
     path = os.path.join(os.path.realpath(folder), name)
     file = next((file for file in _held.files
@@ -158,7 +159,7 @@ def get_lock(lock_dir: str, timeout: float = DEFAULT_TIMEOUT,
     Raises
     ------
     TimeoutError
-        If the lock has not become free in time.
+        If the lock was not released in time.
 
     Examples
     --------
@@ -288,7 +289,8 @@ def release_readlock(lockdir_name: str) -> None:
     """
     file = _readers.pop(lockdir_name, None)
     if file is not None and file.is_held:
-        # Removed while it is locked, so that it never looks left over.
+        # Remove the file while it is locked, so that it never looks like the
+        # lock of a killed process.
         with suppress(OSError):
             os.remove(lockdir_name)
         file.release()

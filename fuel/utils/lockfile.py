@@ -1,8 +1,8 @@
 """A file that the operating system locks for one owner.
 
-This module calls ``flock`` itself. With some packages for it, a forked child
-can release its parent's lock. With others, a fork fails in a program whose
-threads fork at the same time.
+This module calls ``flock`` itself, since the packages for file locks have
+defects. With some, a forked child can release its parent's lock. With others,
+a fork fails in a program in which several threads fork at the same time.
 """
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ logger = logging.getLogger(__name__)
 
 # Seconds between two attempts to take a lock.
 INTERVAL = 0.05
-# Flag with which opening a symbolic link fails, if the system has one.
+# Flag that makes it an error to open a symbolic link; 0 if the system has no
+# such flag.
 NO_FOLLOW = 0 if sys.platform == 'win32' else os.O_NOFOLLOW
 
 
@@ -80,7 +81,7 @@ class LockFile:
             os.close(descriptor)
 
     def remove(self) -> None:
-        """Remove the file, whose lock is held, and release the lock.
+        """Remove the file and release its lock, which must be held.
 
         On Windows, the file stays if another process has opened it.
         """

@@ -17,8 +17,8 @@ def is_masked(value: object) -> TypeGuard[numpy.ma.MaskedArray[Any, Any]]:
     """Return whether a value is a masked array, with hidden values or not."""
     if type(value) is numpy.ndarray:
         return False
-    # NumPy imports this module at its first use. Without it, there cannot be
-    # a masked array.
+    # NumPy imports `numpy.ma` at its first use. Before that, there cannot be a
+    # masked array.
     module = vars(numpy).get('ma')
     return module is not None and isinstance(value, module.MaskedArray)
 
@@ -60,7 +60,8 @@ def require_unmasked(data: Any, source: str, user: str) -> None:
         If the data are masked; the text says how to make plain arrays.
     """
     if type(data) is numpy.ndarray and data.dtype != object:
-        # Nearly always, and faster than checking the types of its examples.
+        # This is nearly always the case, and faster to check than the types of
+        # the examples.
         return
     if holds_masked(data):
         raise masked_refusal(
@@ -97,7 +98,7 @@ def without_hidden(array: NDArray[Any]) -> NDArray[Any]:
     values = numpy.array(numpy.ma.getdata(array))
     mask = mask_of(array)
     if mask.dtype == bool:
-        # Text of a zero can be cast to a number.
+        # The text '0' can be cast to a number.
         values[mask] = ('0' if array.dtype.kind in 'SU' else 0 if (
             array.dtype.hasobject) else numpy.zeros((), array.dtype))
     return values
@@ -115,7 +116,8 @@ def with_mask(values: Any, mask: NDArray[Any],
         values, mask=numpy.array(numpy.broadcast_to(mask, values.shape)))
     if is_masked(before) and not is_constant(before) and (
             before.fill_value != numpy.ma.default_fill_value(before)):
-        # Another type may not have it.
+        # The type of the new values may not be able to represent this fill
+        # value.
         with suppress(TypeError, ValueError, OverflowError):
             masked.fill_value = before.fill_value
     return masked

@@ -1,7 +1,7 @@
 """Complete objects that an older release of Fuel has pickled.
 
-An attribute that the class did not have then gets the value that it has in a
-new object.
+If the class did not have an attribute in that release, the attribute gets the
+value that it has in a new object.
 """
 from __future__ import annotations
 

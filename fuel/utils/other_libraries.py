@@ -66,7 +66,8 @@ _OF_BOTH = {
                     'shuffling.ShuffleBuffer, 10_000)'),
     'concatenate': Line('Chain((stream, other))'),
 }
-# The code for a data set makes a stream first, for methods of streams only.
+# For a method that only streams have, the code for a data set makes a stream
+# first.
 _STREAM = 'stream = DataStream(dataset, batch_size=32), then '
 _ONLY_OF_DATASETS = {
     **dict.fromkeys(('collate', 'padded_batch'), Line(
@@ -161,7 +162,7 @@ _HUGGING_FACE_CACHE = re.compile(r'cache-[0-9a-f]+(_\d+_of_\d+)?\.arrow')
 
 def is_hugging_face_cache(path: str) -> bool:
     """Return whether a file is a cached result of Hugging Face's `map` or
-    `filter`, which has rows of the data set again."""
+    `filter`. Such a file contains rows of the data set a second time."""
     return _HUGGING_FACE_CACHE.fullmatch(os.path.basename(path)) is not None
 
 
@@ -183,7 +184,8 @@ def no_member(owner: object, name: str, lines: Mapping[str, Line],
     where = '; '.join(f'from {module} import {", ".join(found)}'
                       for module, found in modules.items() if found)
     cls = owner if isinstance(owner, type) else type(owner)
-    # With a name and no object, Python guesses no other attribute.
+    # If the error has a name but no object, Python does not suggest another
+    # attribute.
     return AttributeError(
         f'{cls.__name__} has no attribute {name!r}: in Fuel, write {line}'
         f'{f" ({where})" if where else ""}', name=name)
@@ -300,12 +302,13 @@ def is_labelled(data: Any) -> bool:
     """Return whether an object is a column of pandas whose index is not 0, 1,
     2, ...
 
-    A list of numbers takes rows from such a column by labels, not by places.
+    A list of numbers selects rows of such a column by their labels, not by
+    their positions.
     """
     if not is_named_class(data, ('Series',), 'pandas'):
         return False
     labels = numpy.asarray(data.index)
-    # NumPy 1 warns of text that is compared with numbers.
+    # NumPy 1 warns if text is compared with numbers.
     return labels.dtype.kind not in 'biuf' or not numpy.array_equal(
         labels, numpy.arange(len(labels)))
 

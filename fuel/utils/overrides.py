@@ -19,7 +19,7 @@ ITEM_METHODS = (
 def cached(function: Function) -> Function:
     """Return a function that caches its results, with the same type.
 
-    For functions of a few classes.
+    It is meant for functions that are called for few classes.
     """
     return functools.lru_cache(512)(function)  # type: ignore[return-value]
 
@@ -52,7 +52,8 @@ def covers(instance: object, method: str, hooks: Iterable[str]) -> bool:
     if not getattr(instance, '__dict__', {}).keys().isdisjoint(hooks):
         return False
     found = False
-    # Without calls of Python, since each epoch checks this for each stage.
+    # The loop calls no Python functions, since each epoch checks this for each
+    # stage.
     for cls in type(instance).__mro__:
         members = cls.__dict__
         found = found or method in members

@@ -30,9 +30,9 @@ _DEFAULT_ADDRESS = 'tcp://127.0.0.1'
 # Seconds that a producer may run after the consumer has returned: long enough
 # for its last checks to fail.
 _END_SECONDS = 2.
-# Milliseconds that messages of an ended producer may still arrive.
+# Milliseconds to wait for the last messages of a producer that has ended.
 _LINGER_MILLISECONDS = 1000
-# Seconds between checks whether the producer lives.
+# Seconds between checks whether the producer still runs.
 _POLL_SECONDS = 0.1
 _FAILED = 'the producer process failed:'
 # True if local sockets may have names that are not paths.
@@ -154,7 +154,8 @@ class _Producer:
 
     def __init__(self, producer: Callable[[zmq.Socket[Any]], object]) -> None:
         methods = multiprocessing.get_all_start_methods()
-        # A fork takes any callable, the others only what can be pickled.
+        # A fork can run any callable; the other start methods need one that
+        # can be pickled.
         context: Any = multiprocessing.get_context(
             'fork' if 'fork' in methods else None)
         self.pipe, theirs = context.Pipe()
@@ -182,7 +183,8 @@ class _Producer:
         self.checked = time.monotonic()
         if self.returned:
             return
-        # In this order, since its last message may come before its end.
+        # Check the process before the pipe, since the process may send its
+        # last message just before it ends.
         ended = not self.process.is_alive()
         try:
             if not self.pipe.poll():
@@ -231,7 +233,8 @@ class _Producer:
 def _produce(producer: Callable[[zmq.Socket[Any]], object],
              pipe: Connection, not_mine: Connection) -> None:
     """Run the producer, in the other process."""
-    # Else this process would keep its own pipe from ending.
+    # Otherwise this process would keep the parent's end of the pipe open, and
+    # would not notice the end of the parent.
     not_mine.close()
     use_no_threads_of_torch()
     try:
@@ -262,7 +265,8 @@ def _produce(producer: Callable[[zmq.Socket[Any]], object],
 
 
 def _end_with_parent(pipe: Connection) -> None:
-    # The parent sends no more, so this is the end of its side.
+    # The parent sends nothing more, so the pipe becomes readable only when the
+    # parent has ended.
     pipe.poll(None)
     os._exit(1)
 

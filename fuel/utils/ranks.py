@@ -23,8 +23,9 @@ class FoundRank(NamedTuple):
 _NOBODY = 'nobody, so this is the only rank'
 
 # The variables of each launcher: its name, the rank, the number of ranks.
-# SLURM sets the number of tasks in a batch script too, where the script is
-# the only process; in a step it also sets the number of the step's tasks.
+# SLURM sets the number of tasks (SLURM_NTASKS) in a batch script, too,
+# although the script is the only process there. In a step, SLURM also sets the
+# number of the step's tasks (SLURM_STEP_NUM_TASKS).
 LAUNCHERS = (
     ('torchrun', 'RANK', 'WORLD_SIZE'),
     ('MPI', 'OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE'),

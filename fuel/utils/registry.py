@@ -41,7 +41,8 @@ class Registry(Generic[Key, Member]):
 
     def members(self) -> list[Member]:
         """Return the objects that are in use."""
-        # Listed at once, since other threads may make one meanwhile.
+        # List the references at once, since other threads may make an object
+        # meanwhile.
         return [member for reference in self._members.valuerefs()
                 if (member := reference()) is not None]
 

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 from fuel import exceptions
 
-# Classes whose constructors take more than a text, or whose exceptions end
-# loops.
+# Classes that cannot be constructed from a text alone, and classes of
+# exceptions that end loops.
 _NOT_BY_TEXT = (StopIteration, StopAsyncIteration, UnicodeError,
                 ExceptionGroup)
 
 
-# Modules whose exceptions are raised with their own classes.
+# Exceptions of classes in these modules are raised again with their own
+# classes.
 _KNOWN = 'builtins', 'fuel.exceptions'
 
 

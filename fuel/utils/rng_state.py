@@ -92,9 +92,9 @@ def _as_text(words: NDArray[numpy.unsignedinteger]) -> str:
 
 def _as_words(text: object, like: NDArray[numpy.unsignedinteger]
               ) -> NDArray[numpy.unsignedinteger]:
-    """Undo :func:`_as_text`; return words of the number and type of
-    `like`."""
-    # Not more is decoded than fits.
+    """Undo :func:`_as_text`; return as many words as `like` has, with the type
+    of `like`."""
+    # Check the length first, so that no more is decoded than fits.
     if type(text) is not str or len(text) != -(-like.nbytes // 3) * 4:
         raise ValueError('not so many words')
     data = base64.b64decode(text, validate=True)
@@ -105,7 +105,7 @@ def _as_words(text: object, like: NDArray[numpy.unsignedinteger]
 
 
 class Snapshot(NamedTuple):
-    """State of a generator, which is quick to take.
+    """State of a generator, in a form that is quick to get.
 
     :func:`as_plain` returns it as plain data.
     """

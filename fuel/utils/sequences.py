@@ -100,8 +100,8 @@ def increases(indices: IndexArray) -> bool:
 
 
 def _own_objects(rows: NDArray[Any], position: IndexArray) -> Any:
-    """Return rows of objects by position; an array that is repeated is a
-    copy."""
+    """Return rows of objects by position; if an array is repeated, the
+    repetitions are copies."""
     result = rows[position]
     seen: set[int] = set()
     for i, source in enumerate(position.tolist()):

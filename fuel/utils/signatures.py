@@ -47,7 +47,7 @@ def signature_of(function: Callable[..., object]) -> inspect.Signature:
 def _without_class(function: Callable[..., object]) -> Callable[..., object]:
     """Return a callable with the signature of a function or class.
 
-    For a class without a ``__signature__``, it is a function.
+    For a class without a ``__signature__``, the result is a function.
     """
     if isinstance(function, functools.partial):
         return functools.partial(_without_class(function.func),
@@ -186,7 +186,7 @@ def _arguments_of(cls: type) -> Sequence[inspect.Parameter]:
 
 def _merged(constructors: Sequence[_Constructor],
             guess: bool = False) -> list[inspect.Parameter]:
-    """Return all parameters of the first of some constructors; each
+    """Return all parameters of the first constructor in `constructors`; each
     constructor calls the next one.
 
     `guess`: whether to assume that a user's constructor passes on all of its
@@ -224,8 +224,8 @@ def _is_known(first: _Constructor, variable: inspect.Parameter) -> bool:
 def _handed_on(first: _Constructor, variable: inspect.Parameter,
                further: Sequence[inspect.Parameter]
                ) -> list[inspect.Parameter]:
-    """Return the next constructor's parameters for which ``*args`` or
-    ``**kwargs`` stand."""
+    """Return the parameters of the next constructor that ``*args`` or
+    ``**kwargs`` stand for."""
     annotation = first.variable[variable.name]
     if annotation is Never:
         return []

@@ -46,7 +46,8 @@ def is_sparse(value: object) -> TypeGuard[SparseRows]:
     """Return whether a value is a sparse batch or example."""
     if type(value) is numpy.ndarray:
         return False
-    # Without the module there can be no such array, and it takes long to load.
+    # If the module is not loaded, there cannot be such an array, and loading
+    # the module takes long.
     sparse = sys.modules.get('scipy.sparse')
     return (sparse is not None and isinstance(value, sparse.csr_array)
             and value.ndim == 2)
@@ -71,13 +72,13 @@ def make_csr(data: NDArray[Any], indices: IntegerArray, indptr: IntegerArray,
     Returns
     -------
     scipy.sparse.csr_array
-        It holds these arrays without a check. SciPy's functions take only the
-        machine's byte order, and one type of `indices` and `indptr`. So an
-        array of another byte order is copied. If one of the two is int32 and
-        the other int64, the int32 array is copied.
+        It holds these arrays without a check. SciPy's functions need the
+        machine's byte order, and the same type for `indices` and `indptr`. So
+        an array of another byte order is copied. If one of the two is int32
+        and the other int64, the int32 array is copied.
     """
     empty = _empty(*shape)
-    # The same as copy.copy, which takes several times as long.
+    # This does the same as copy.copy, which takes several times as long.
     batch: SparseRows = type(empty).__new__(type(empty))
     vars(batch).update(vars(empty))
     index_type = indices.dtype
@@ -167,7 +168,8 @@ def require_dense(data: Any, source: str, user: str,
     user : str
         Name of the function or class that needs dense data, for the error.
     then : str, optional
-        A call that follows the stream with dense data in the error.
+        Text of a call, which the error appends to the code that makes the data
+        dense.
 
     Raises
     ------

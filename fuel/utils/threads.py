@@ -29,8 +29,8 @@ CHUNKS_PER_THREAD = 4
 # The largest number of threads of the pool, for all callers together.
 MAX_THREADS = 256
 
-# An entry of a stack, as traceback or faulthandler writes it; its file and its
-# function.
+# An entry of a stack, as traceback or faulthandler writes it. The second
+# pattern matches the file and the function of an entry.
 _ENTRY = re.compile(r'^  File ".*\n(?:    .*\n)*', re.MULTILINE)
 # Faulthandler writes question marks for a line it does not know.
 _PLACE = re.compile(r'  File "(.*)", line (?:\d+|\?\?\?),? in (.*)')
@@ -163,8 +163,8 @@ def end_thread_at_exit() -> None:
     """End this thread silently, by SystemExit, if the interpreter is about to
     end.
 
-    A daemon thread may lose then what it waits for, which is not an error of
-    the program.
+    At that time, the process or thread that a daemon thread waits for may have
+    ended already. This is not an error of the program.
     """
     if not threading.main_thread().is_alive():
         raise SystemExit
@@ -181,9 +181,11 @@ def stack_of(thread: int) -> str:
 
 
 def users_lines_first(stack: str, *, is_newest_first: bool) -> str:
-    """Return the text of stacks, after a list of the user's own calls.
+    """Return the text of stacks, with a list of the user's own calls before
+    it.
 
-    The text alone has many more calls, of Fuel, Python and installed packages.
+    The text itself contains many more calls, of Fuel, Python and installed
+    packages.
 
     `stack`: the text.
     `is_newest_first`: whether the last call is the first one in the text.
@@ -198,7 +200,7 @@ def users_lines_first(stack: str, *, is_newest_first: bool) -> str:
             continue
         path, function = place.groups()
         if function == '_bootstrap' and path.endswith(_PROCESS):
-            # The process was forked with the calls below this one.
+            # The calls below this one are those of the parent at the fork.
             break
         if not path.startswith(('<frozen', *_libraries())):
             own.append(entry.rstrip('\n'))
@@ -224,7 +226,7 @@ def _submit(work: Callable[[], None], times: int) -> list[Future[None]]:
     global _pool
     with _lock:
         if _pool is None:
-            # It starts a thread only when no other is idle.
+            # The pool starts a thread only when no other thread is idle.
             _pool = ThreadPoolExecutor(
                 MAX_THREADS, thread_name_prefix='fuel',
                 initializer=mark_thread)

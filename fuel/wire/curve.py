@@ -69,8 +69,8 @@ def _load(path: Path, secret: bool) -> tuple[bytes, Any]:
 
 
 class ClientKeys:
-    """The public keys of the clients in a directory, whose files may
-    change."""
+    """The public keys of clients, from the files in a directory.  The files
+    may change at any time."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -14,8 +14,8 @@ from fuel.utils.sparse import SparseRows, make_csr
 from fuel.wire.header import (
     LIMITS, PLAIN_KINDS, Limits, WireError, get_field)
 
-# Most elements of a type without bytes: a short message could describe any
-# number of them.
+# Maximum number of elements in an array of a type without bytes. Without this
+# limit, a short message could describe any number of them.
 _MOST_EMPTY = 1 << 20
 # Smaller buffers are copied: they may share memory with other messages.
 _SMALL = 1 << 14
@@ -274,8 +274,8 @@ def rebuild(described: object, depth: int = 4) -> numpy.dtype[Any]:
             SyntaxError) as error:
         raise WireError(
             f'not a data type: {str(described)[:80]} ({error})') from None
-    # Only the type of a field may have a shape of its own, not that of an
-    # array.
+    # The type of a field may have a shape of its own, but the type of an array
+    # may not.
     if (dtype.hasobject or dtype.itemsize > _LARGEST_ITEM
             or dtype.subdtype is not None):
         raise WireError(f'a data type that is not allowed: {dtype}')
@@ -286,7 +286,8 @@ def _rebuild(described: object, depth: int) -> numpy.dtype[Any]:
     if depth < 0:
         raise ValueError('nested too deeply')
     if isinstance(described, str):
-        # Only what `dtype.str` gives: NumPy's own parser takes much more.
+        # Accept only texts that `dtype.str` may be: NumPy's own parser accepts
+        # many more.
         if len(described) > _LONGEST_NAME or described[:1] not in '<>|=' \
                 or described[1:2] not in PLAIN_KINDS:
             raise ValueError('unknown')

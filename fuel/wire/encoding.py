@@ -117,8 +117,8 @@ def _encode_sparse(batch: SparseRows, buffers: Buffers) -> Any:
 def _copy(array: NDArray[Any]) -> NDArray[Any]:
     """Return a copy in C order, with the bytes between fields as they are.
 
-    NumPy copies structures field by field. The bytes between the fields would
-    be former contents of the memory, which would be sent.
+    NumPy copies structures field by field. In such a copy, the bytes between
+    the fields would be former contents of the memory, and these would be sent.
     """
     if array.dtype.names is None:
         return array.copy(order='C')

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-# The fields of a header, as JSON gives them; they are checked when used.
+# The fields of a header, as decoded from JSON; they are checked when used.
 Fields = dict[str, Any]
 
 # The first bytes of each header, and the version of the protocol.
@@ -12,7 +12,7 @@ MAGIC = b'FUEL'
 VERSION = 3
 # Kinds of types that are plain bytes: no objects, no types of other packages.
 PLAIN_KINDS = frozenset('biufcmMSUV')
-# About the memory of an array without its elements, in bytes.
+# Approximate number of bytes that an array object uses besides its elements.
 _BYTES_AN_ARRAY = 128
 
 
@@ -23,12 +23,13 @@ class WireError(ValueError):
 class Limits(NamedTuple):
     """Limits of a message.
 
-    `header`: most bytes of the header.
-    `frames`: most frames after the header.
-    `total`: most bytes of all frames.
-    `depth`: most levels of lists within lists.
-    `arrays`: most ragged arrays, in addition to one for each 128 bytes. A
-        small array takes many times as much memory as its bytes in a message.
+    `header`: maximum number of bytes of the header.
+    `frames`: maximum number of frames after the header.
+    `total`: maximum number of bytes of all frames together.
+    `depth`: maximum number of levels of nested lists.
+    `arrays`: maximum number of ragged arrays, in addition to one for each 128
+        bytes. A small array uses many times as many bytes of memory as it has
+        in a message.
     """
 
     header: int = 1 << 24

@@ -21,8 +21,8 @@ class IndexSet:
             self.add(start, stop)
 
     def add(self, start: int, stop: int | None = None) -> None:
-        """Add the index `start`, or all indices from `start` to before
-        `stop`."""
+        """Add the index `start`, or all indices from `start` up to, but not
+        including, `stop`."""
         stop = start + 1 if stop is None else stop
         if start < stop:
             bounds = self._bounds
@@ -32,8 +32,8 @@ class IndexSet:
                 [start][left % 2:] + [stop][right % 2:])
 
     def remove(self, start: int, stop: int | None = None) -> None:
-        """Remove the index `start`, or all indices from `start` to before
-        `stop`."""
+        """Remove the index `start`, or all indices from `start` up to, but not
+        including, `stop`."""
         stop = start + 1 if stop is None else stop
         if start < stop:
             bounds = self._bounds

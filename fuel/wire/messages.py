@@ -18,9 +18,9 @@ from fuel.wire.decoding import decode
 from fuel.wire.encoding import encode
 from fuel.wire.header import WireError, get_field, pack_header, unpack_header
 
-# Milliseconds between heartbeats, and milliseconds without one until a
-# connection is cut. The sockets' own threads send them, even while Python is
-# busy.
+# Milliseconds between heartbeats, and milliseconds without a heartbeat after
+# which a connection is cut. The sockets' own threads send heartbeats even
+# while Python is busy.
 HEARTBEAT = 200, 800
 _NOBLOCK = int(zmq.NOBLOCK)
 _MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
@@ -62,12 +62,13 @@ def send_arrays(socket: zmq.Socket[bytes], arrays: Sequence[Any] | None,
         Arrays of any type but object.  Lists are sent, too: a rectangular one
         is received as an array, a ragged one as a list of arrays.
     stop : bool, optional
-        Whether to send the end of the arrays instead.  Defaults to False.
+        Whether to send a message that ends the sequence of arrays instead.
+        Defaults to False.
 
     Raises
     ------
     TypeError
-        If something cannot be sent; then nothing was sent.
+        If one of the arrays cannot be sent.  In this case nothing is sent.
 
     Examples
     --------
@@ -87,7 +88,7 @@ def send_arrays(socket: zmq.Socket[bytes], arrays: Sequence[Any] | None,
         socket.send_multipart([pack_header({'type': 'stop'})])
         return
     items, buffers = encode([] if arrays is None else arrays)
-    # Copied, since the caller may write the arrays before they are sent.
+    # Copy the arrays, since the caller may change them before they are sent.
     socket.send_multipart(
         [pack_header({'type': 'arrays', 'items': items}),
          *map(bytes, buffers)])
@@ -104,9 +105,9 @@ def recv_arrays(socket: zmq.Socket[bytes]) -> list[Any]:
     Raises
     ------
     StopIteration
-        If the sender has sent the end of the arrays.
+        If the message ends the sequence of arrays.
     fuel.wire.WireError
-        If the message is not one of :func:`send_arrays`.
+        If the message is not in the format of :func:`send_arrays`.
     """
     header, *frames = socket.recv_multipart(copy=False)
     fields = unpack_header(header.bytes)

@@ -1,4 +1,5 @@
-"""Check that a client is on the server's host, by memory that it must read."""
+"""Check whether a client is on the server's host: only then can it read a
+secret in shared memory."""
 from __future__ import annotations
 
 import hashlib
@@ -19,8 +20,8 @@ def prove(secret: bytes, client: str) -> str:
 def open_foreign(pid: int, descriptor: int, size: int) -> Segment:
     """Map a segment of another process of this host."""
     path = f'/proc/{pid}/fd/{descriptor}'
-    # Only a segment of Fuel: a server must not make its clients open any other
-    # file.
+    # Accept only a segment of Fuel: a server must not make its clients open
+    # any other file.
     if not os.readlink(path).startswith('/memfd:fuel-segment'):
         raise PermissionError(f'{path} is not a segment')
     opened = os.open(path, os.O_RDWR | os.O_CLOEXEC)

@@ -1,5 +1,5 @@
-"""Encode a value in one frame, with the types of its parts, such as tuple and
-dict."""
+"""Encode a value in one frame, and preserve the types of its parts, such as
+tuple and dict."""
 from __future__ import annotations
 
 import struct

@@ -41,7 +41,8 @@ class Note(NamedTuple):
 
     `path`: path of the stage that took most of the time; None if unknown.
     `seconds`: time that the batch took.
-    `report`: measurements of each stage; None if they were sent just now.
+    `report`: measurements of each stage; None if a report was sent only a
+        moment ago.
     `num_ahead`: number of earlier batches that have not reached the user.
     `spans`: times of each item in each stage since the last report; empty
         unless every item is timed.
@@ -59,7 +60,7 @@ class Made(NamedTuple):
 
     `buffers`: arrays of uint8 that are not in the slot.
     `description`: the encoder's description of a batch.
-    `extents`: offset and size in the slot of each array; None unless all
+    `extents`: offset and size of each array in the slot; None unless all
         arrays are in the slot.
     `error`: the error instead of a batch.
     `changes`: changes from the first state of the epoch to the state after the
@@ -67,7 +68,7 @@ class Made(NamedTuple):
     `state`: at the end, the stream's state after the epoch, or the error that
         explains why there is none.
     `is_end`: whether this is the end of the epoch.
-    `placement`: the parts of the slot that the stages were offered.
+    `placement`: the parts of the slot that were offered to the stages.
     `note`: measurements of the batch.
     """
 
@@ -140,8 +141,9 @@ class BatchMaker(Generic[Description]):
         unknown.
     `waiting`: the last item made, if no slot had room for it: :meth:`next`
         returns it.  None otherwise.
-    `sizes`: bytes of a slot that the next batch will probably need, 0 if none,
-        and the offset and size of each array of the last batch in its slot.
+    `sizes`: a tuple of the bytes of a slot that the next batch will probably
+        need (0 if it needs no slot), and the offset and size of each array in
+        the slot of the last batch.
     `reader`: the consumer's side of the epoch, if it is in this process.
     """
 
@@ -182,7 +184,7 @@ class BatchMaker(Generic[Description]):
 
     def next(self, slot: Slot | None = None, *,
              is_wanted: bool = True) -> Made:
-        """Make the next batch, in the slot if there is one with room.
+        """Make the next batch, in `slot` if it is given and has room.
 
         `is_wanted`: False if nobody will read the batch.  Defaults to True.
         """
@@ -219,7 +221,8 @@ class BatchMaker(Generic[Description]):
         return self._place_in(slot, made)
 
     def place(self, made: Made, slot: Slot) -> Made:
-        """Move a batch that is in no slot into one that has room for it."""
+        """Move a batch that is not in a slot into `slot`, if that has room for
+        it."""
         return self._place_in(slot, made._replace(placement=None))
 
     def _place_in(self, slot: Slot | None, made: Made) -> Made:
@@ -249,7 +252,8 @@ class BatchMaker(Generic[Description]):
                     placement=placement)
 
     def _is_last(self) -> bool:
-        """Return whether this epoch is the last that the stream has begun."""
+        """Return whether this epoch is the latest that the stream has
+        begun."""
         return not isinstance(self._opened, EpochIterator) or (
             stage_of(self.stream).epoch is self._opened.epoch)
 
@@ -266,7 +270,8 @@ class BatchMaker(Generic[Description]):
         if self._is_exact or is_last or now >= self._next_report:
             self._next_report = now + _REPORT_SECONDS
             report = measure_stages(self.stream)
-            # Spans only while this epoch is timed: the stream may have others.
+            # Take the spans only while this epoch is timed: the stream may
+            # have spans of other epochs.
             spans = take_spans(self.stream) if self._is_exact else []
         return Note(path, seconds, report, self.num_ahead, spans)
 
@@ -286,7 +291,7 @@ class BatchMaker(Generic[Description]):
     def _end(self, placement: Placement | None) -> Made:
         state: State | Exception
         try:
-            # The stream's own state is that of the epoch made last.
+            # The stream's own state is the state of its latest epoch.
             state = (stage_of(self.stream).state()
                      if self._is_last() else state_of(self._opened))
         except Exception as error:  # noqa: BLE001 - raised if it is wanted
@@ -309,9 +314,11 @@ class RunningEpochs(Generic[Description]):
         self._encode = encode
         self._makers: dict[int, BatchMaker[Description]] = {}
         self._newest = 0
-        # Sizes of an epoch that is over or left.
+        # Attribute `sizes` of the latest epoch that is over or left.
         self._sizes: Sizes = 0, ()
-        # The epoch whose end the stream is at, and the number of its items.
+        # The number of the epoch at the end of which the stream is, and the
+        # number of items of that epoch. None if the latest epoch has not
+        # ended.
         self._stands_after: tuple[int, int] | None = None
 
     def open(self, number: int, *, state: State | None = None,
@@ -328,7 +335,7 @@ class RunningEpochs(Generic[Description]):
             # The stream is at that state already.
             state = None
         self._newest, self._stands_after = number, None
-        # Its batches will be like those of the epoch before.
+        # The sizes of its batches will probably be those of the epoch before.
         maker = self._makers[number] = BatchMaker(
             self.stream, self._encode, state=state, after=after,
             expected=self._sizes if newest is None else newest.sizes,
@@ -353,8 +360,8 @@ class RunningEpochs(Generic[Description]):
         return self._makers.get(number)
 
     def in_turn(self) -> list[tuple[int, BatchMaker[Description]]]:
-        """Return the numbers and the makers of the epochs, the one whose turn
-        is next first."""
+        """Return the numbers and the makers of the epochs, in the order of
+        their turns."""
         return list(self._makers.items())
 
     def make(self, number: int, slot: Slot | None = None, *,
@@ -370,12 +377,14 @@ class RunningEpochs(Generic[Description]):
 
     def with_room(self, most: int,
                   ) -> list[tuple[int, BatchMaker[Description]]]:
-        """Return the epochs with fewer than `most` items ahead."""
+        """Return the numbers and the makers of the epochs that have fewer than
+        `most` items ahead of the user."""
         return [(number, maker) for number, maker in self.in_turn()
                 if maker.num_ahead < most]
 
     def postpone(self, number: int) -> None:
-        """Move an epoch behind the others, whose items are made first."""
+        """Move an epoch behind the other epochs, so that their items are made
+        first."""
         if len(self._makers) > 1:
             self._makers[number] = self._makers.pop(number)
 

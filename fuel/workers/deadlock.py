@@ -30,18 +30,19 @@ from fuel.utils.threads import stack_of
 # The number of the system call ``futex``, by the kind of machine.
 _FUTEX = {'x86_64': '202', 'aarch64': '98', 'riscv64': '98',
           'loongarch64': '98', 'ppc64le': '221', 's390x': '238'}
-# Length, in seconds, of the time that a description is about.
+# Length, in seconds, of the period that a description covers.
 _WINDOW_SECONDS = 10.0
-# Share of that time from which a process counts as busy or starved.
+# A process counts as busy if it uses a processor, and as starved if it waits
+# for one, for at least this share of the period.
 _BUSY_SHARE = 0.5
-# Pages read from the disk, per second and in total, from which memory counts
-# as short.
+# Memory counts as short if a process reads at least so many of its pages from
+# the disk, per second and in total.
 _SWAPPED, _SWAPPED_LEAST = 20, 100
 _STATES = {
     'T': 'it is stopped (SIGSTOP; `kill -CONT {pid}` lets it go on)',
     't': 'it is stopped by a debugger'}
-# Least seconds that a description needs, since the system counts in hundredths
-# of a second.
+# Minimum length, in seconds, of the period that a description covers, since
+# the system counts in hundredths of a second.
 _LEAST_SECONDS = 0.2
 # Greatest share of a processor that an idle worker uses, in threads that wake
 # up now and then to check a clock.
@@ -79,8 +80,8 @@ class Usage(NamedTuple):
 
 
 def _open(pid: int | None, name: str) -> IO[str]:
-    """Open a file ``/proc/PID/name``.  Its names of programs and files may
-    have any encoding."""
+    """Open a file ``/proc/PID/name``.  The names of programs and files in it
+    may have any encoding."""
     return open(f'/proc/{pid}/{name}', encoding='latin-1', newline='\n')
 
 
@@ -100,7 +101,8 @@ def usage_of(pid: int) -> Usage | None:
 
 
 class UsageWatch:
-    """Finds out why a process that another one waits for makes nothing.
+    """Determines why a process makes nothing while another process waits for
+    it.
 
     `pid`: process identifier; None if unknown.
     """
@@ -187,10 +189,11 @@ def _place_of_wait(pid: int | None) -> str:
 def may_wait(pid: int, asking: int | None = None) -> bool | None:
     """Return whether the wait of a process may end by itself; None if unknown.
 
-    `asking`: identifier of the process's thread that calls this function,
-        which is left out.  None if another process calls it.  Then only the
-        main thread must wait without a time limit, and the other threads may
-        run for a moment.
+    `asking`: identifier of the thread of the process that calls this function.
+        This thread is not checked.  None if another process calls the
+        function: then the result may be False although threads other than the
+        main thread run at this moment, or wait for a ``futex`` with a time
+        limit.
     """
     number = _FUTEX.get(platform.machine())
     if sys.platform != 'linux' or number is None:
@@ -259,7 +262,7 @@ def activity_seen_by_system(pid: int) -> Activity | None:
     """Return the activity of a worker that does not answer; None if unknown.
 
     A worker does not answer while its pipeline waits and holds the
-    interpreter, for which its other threads wait with a time limit.
+    interpreter.  Its other threads wait for the interpreter with a time limit.
     `may_wait` is True for a process that is stopped, or has no processor.
     """
     usage = usage_of(pid)

@@ -60,7 +60,7 @@ class Generators(NamedTuple):
             random.seed(_seed(self.python, self.number))
         else:
             random.setstate(self.python)
-        # Its stubs do not know all of it.
+        # The stubs of numpy.random lack some of its members.
         module: Any = numpy.random
         name = self.numpy['bit_generator']
         state: Any = self.numpy
@@ -138,7 +138,7 @@ def sets_generators(stage: Stage) -> bool:
 def refuse_global(stages: Iterable[Stage]) -> None:
     """Raise ValueError for a stage whose generator, or whose scheme's
     generator, is a global one."""
-    # The functions of both modules are methods of these.
+    # The functions of both modules are methods of their global generators.
     ours = [getattr(function, '__self__', None) for function in (
         random.getstate, numpy.random.get_state)]
     for stage in stages:
@@ -216,7 +216,8 @@ class _Present(NamedTuple):
         module: Any = numpy.random
         if self.bit_generator is not None:
             module.set_bit_generator(self.bit_generator)
-            # The bit generator lacks the second normal that NumPy keeps.
+            # The bit generator does not contain the second normal number that
+            # NumPy keeps.
             if self.bit_generator is not _ours() and not (
                     self.numpy['has_gauss']):
                 return
@@ -266,8 +267,8 @@ class Seeds(NamedTuple):
         random.seed(self.python)
         module: Any = numpy.random
         if _can_exchange():
-            # Restoring another generator's state would take as long as the
-            # rest.
+            # Without this exchange, it would take as long to restore the state
+            # of the former bit generator as to do everything else.
             module.set_bit_generator(_ours())
         module.seed(self.numpy)
         torch = _generator_of_torch()
@@ -277,7 +278,7 @@ class Seeds(NamedTuple):
 
 @functools.cache
 def _can_exchange() -> bool:
-    # NumPy has it since 1.24.
+    # NumPy has this function since 1.24.
     return 'set_bit_generator' in vars(numpy.random)
 
 
@@ -307,7 +308,8 @@ def _refuse_if_torch_came() -> None:
             'before the first batch, best where the function is defined')
 
 
-# The generators are the process's, and one function at a time has them.
+# All threads of the process share the global generators, so only one function
+# at a time may use them.
 _turn = threading.RLock()
 
 

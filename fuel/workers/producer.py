@@ -126,8 +126,8 @@ class Producer:
     def _handle(self, message: Message, pipeline_thread: int) -> None:
         kind = message.kind
         if kind == Kind.DELIVERED:
-            # The message may also return one slot: nearly always one is free
-            # then.
+            # The message may also return one slot: nearly always there is one
+            # to return when a batch was delivered.
             if message.second:
                 self.pool.release(message.second - 1, bool(message.third))
             self.epochs.count_delivered(message.epoch, message.first)
@@ -240,11 +240,13 @@ def run_worker(connection: socket.socket, consumer: int, max_batches: int,
     `forked`: the worker's stream, and its generators (None to keep those of
         this process). None if the consumer sends both.
     """
-    # The terminal sends Ctrl-C to all; the consumer decides what it means.
+    # The terminal sends the signal of Ctrl-C to all processes; the consumer
+    # decides what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = Channel(connection, Peer(consumer))
     with suppress(ChannelClosed):
-        # Kept until the end, since the handler of the signal writes there.
+        # `trace` is kept until the end, since the handler of the signal writes
+        # to it.
         trace = Segment.create(_TRACE_BYTES)
         write_stacks_to(trace)
         channel.send(Message(
@@ -272,6 +274,6 @@ def _receive_stream(channel: Channel) -> tuple[StreamLike, Generators]:
     except Exception as error:  # noqa: BLE001 - raised by the consumer
         channel.send(Message(
             Kind.UNLOADABLE, 0, payload=pickle_error(error)))
-    # Until the consumer closes it.
+    # Until the consumer closes the channel, which raises ChannelClosed.
     while True:
         channel.receive()

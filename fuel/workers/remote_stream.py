@@ -1,5 +1,5 @@
-"""Bases of the streams whose epochs workers or a server make, and of the
-sessions that read them."""
+"""Base classes of streams with epochs that workers or a server make, and of
+the sessions that read these epochs."""
 from __future__ import annotations
 
 import time
@@ -17,8 +17,8 @@ from fuel.streams.stage import StreamStage
 from fuel.typing import Batch, EpochReader, Request, State
 from fuel.utils.overrides import covers
 
-# Seconds between attempts to stop another thread that waits for a batch,
-# and after which the stream is closed although it does not stop.
+# Seconds between attempts to stop another thread that waits for a batch, and
+# seconds after which the stream is closed even if that thread has not stopped.
 _RETRY_SECONDS = 0.1
 _CLOSE_SECONDS = 5.0
 
@@ -29,9 +29,9 @@ class RemoteSession(PendingItem, Generic[Source]):
     """Reader of an epoch that workers or a server make.
 
     A batch is pending until the epoch iterator has returned it.  If Ctrl-C
-    comes before, the next call returns the same batch.  States and pickles
-    contain delivered batches only; :meth:`count` counts a batch as delivered,
-    by its receipt.
+    comes before that, the next call returns the same batch.  States and
+    pickles contain delivered batches only; :meth:`count` counts the batch of a
+    receipt as delivered.
 
     A subclass receives the batches: it must implement :meth:`receive`,
     :meth:`count` and :meth:`state`.
@@ -91,7 +91,7 @@ class RemoteSession(PendingItem, Generic[Source]):
         if self.receipt is None:
             return
         if self._is_counting:
-            # A signal's handler asks for the state while `count` runs.
+            # The handler of a signal requests the state while `count` runs.
             raise RuntimeError(
                 'a state was asked for while a batch is being counted: '
                 f'{ADVICE}')

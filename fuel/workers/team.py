@@ -26,7 +26,7 @@ from fuel.workers.remote_stream import RemoteSession
 
 #: Seconds to wait for the last measurements of another worker after an epoch.
 MOMENT = 0.2
-# Tells workers apart, also those that are gone.
+# Numbers that identify workers, including those that are gone.
 _numbers = itertools.count()
 
 
@@ -78,7 +78,8 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
     """Makes epochs for one consumer: a process, or an actor of a cluster.
 
     `kind`, `remedy`: parts of error texts: the kind of worker, and advice for
-        a child process, which cannot use it.
+        a child process that tries to use the worker of its parent, which is an
+        error.
     `name`: name of the stream.
     `stalled`: seconds without an answer after which the worker counts as
         stalled.
@@ -202,11 +203,11 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
 
     @abstractmethod
     def _begin(self, number: int, options: dict[str, Any]) -> AnyEpoch:
-        """Ask the worker to begin an epoch."""
+        """Request that the worker begins an epoch."""
 
     @abstractmethod
     def _leave(self, epoch: AnyEpoch) -> None:
-        """Ask the worker to leave an epoch."""
+        """Request that the worker leaves an epoch."""
 
     @abstractmethod
     def _wait(self, epoch: AnyEpoch, is_there: Callable[[], bool]) -> None:
@@ -226,14 +227,14 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
         more."""
 
     def receive_end(self, epoch: AnyEpoch) -> None:
-        """Receive the last measurements of an epoch whose end another worker
-        has sent."""
+        """Receive the last measurements of an epoch after another worker has
+        sent the end of the epoch."""
         with self._given_up_if_interrupted():
             self._receive_end(epoch)
 
     def report_anew(self) -> None:
-        """Start a new record of measurements, for another process whose sums
-        begin at zero."""
+        """Start a new record of measurements, for another process, in which
+        the sums begin at zero."""
         self._number = next(_numbers)
 
     def take_note(self, epoch: AnyEpoch, note: Note | None) -> None:
@@ -241,8 +242,9 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
         if note is not None:
             is_late = take_note(self._number, note.path, note.seconds,
                                 note.report, note.spans)
-            # The worker learns some batches later which ones were taken. An
-            # item without earlier ones was taken at once.
+            # The worker learns only some batches later which batches were
+            # delivered. If no earlier items were undelivered when an item was
+            # made, the item was delivered at once.
             epoch.num_ready = 0 if is_late else (
                 note.num_ahead and note.num_ahead + 1)
 
@@ -260,8 +262,8 @@ class EpochWorker(ABC, Generic[AnyEpoch]):
 
 
 def pipeline_error(pickled: bytes) -> Exception:
-    """Return the exception of this process for a pickled error of the worker's
-    pipeline."""
+    """Return an exception, to be raised in this process, for a pickled error
+    of the worker's pipeline."""
     return unpickle_error(
         pickled, WorkerError, 'the pipeline in the worker process raised an '
         'error that cannot be pickled: ')
@@ -339,11 +341,12 @@ class WorkerSession(RemoteSession[StreamLike]):
     `parts`: the epoch in each worker.
     `delivered`: number of batches and errors of these parts that were
         delivered.
-    `receipts`: receipt of the item that each part delivered last, by the
-        number of the part.
+    `receipts`: maps the number of a part to the receipt of the item that the
+        part delivered last.
     `most_skipped`: number of failing examples that all workers together may
-        leave out.  A state has the left-out examples of all of them.
-    `end`: the position of an epoch that was over when it was pickled.
+        leave out.  A state contains the left-out examples of all workers.
+    `end`: the position at the end of an epoch that was over when the session
+        was pickled; None otherwise.
     `is_exact`: whether the workers time each item.
     """
 
@@ -403,7 +406,8 @@ class WorkerSession(RemoteSession[StreamLike]):
 
     def _check_skipped(self, place: int) -> None:
         """Replace a batch by an error if all workers together have left out
-        more examples than they may.  Each worker counts only its own."""
+        more examples than they may.  Each worker counts only the examples that
+        it has left out itself."""
         assert self.held is not None
         _, error, receipt = self.held
         if error is not None:
@@ -466,8 +470,9 @@ class WorkerSession(RemoteSession[StreamLike]):
     def position(self) -> State | Exception:
         """Return the state after the delivered items.
 
-        At the end of the epoch it is still a state in the epoch: a stage
-        downstream whose epoch is not over yet holds such a state.
+        At the end of the epoch this is still a state in the epoch: the state
+        of a downstream stage contains such a state while the epoch of that
+        stage is not over.
         """
         if self.end is not None:
             return self.end
@@ -504,7 +509,8 @@ class WorkerSession(RemoteSession[StreamLike]):
         assert self.team is not None
         try:
             if self.team.interrupted and not self.has_begun():
-                # Ctrl-C came before the first state: another team begins.
+                # Ctrl-C came before the first state: another team begins the
+                # epoch.
                 stream = self.stream()
                 if stream is not None:
                     self._move(stream)

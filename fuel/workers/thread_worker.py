@@ -38,13 +38,13 @@ class ThreadProducer:
     """Makes the batches of the epochs of one consumer, in threads.
 
     `max_batches`: number of batches of an epoch that may be prefetched.
-    `epochs`: the epochs, whose batches one thread at a time makes.
-    `is_asked`: whether the consumer has asked for a batch.
+    `epochs`: the epochs.  Only one thread at a time makes their batches.
+    `is_asked`: whether the consumer has requested a batch.
     `is_awaited`: whether the consumer waits for a batch.
-    `num_waits`: number of the consumer's waits that have ended, also by
-        errors.
-    `wanted`: queue that gets a value after each step during a wait of the
-        consumer.
+    `num_waits`: number of the consumer's waits that have ended, including
+        those that an error ended.
+    `wanted`: queue that receives a value after each step while the consumer
+        waits.
     `failure`: error that ended the thread; None if there was none.
     """
 
@@ -130,8 +130,8 @@ class ThreadProducer:
         """Begin an epoch."""
         try:
             if self._refusal is not None:
-                # Another begin that sets the same seed again would not be
-                # noticed.
+                # If the next epoch set the same seed again when it begins,
+                # that would not be noticed.
                 raise self._refusal
             with self._watched():
                 maker = self.epochs.open(epoch.number, prepare=partial(
@@ -208,9 +208,10 @@ def _pure_run(iterator: Any) -> tuple[list[Any], Any]:
 
 
 def _reader_of(iterator: Any) -> Any:
-    """Return the reader of an epoch; None if it cannot be opened.
+    """Return the reader of an epoch; None if it cannot be opened, or if the
+    stream reads a data set.
 
-    Its first read raises the error then.
+    If it cannot be opened, the first read of the epoch raises the error.
     """
     stage = stage_of(iterator.data_stream)
     if stage.dataset is None:

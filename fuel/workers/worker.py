@@ -76,7 +76,7 @@ class Worker(EpochWorker[RemoteEpoch]):
         self._pid = None if process is None else process.pid
         if self._pid is not None:
             self._channel.watch(Peer(self._pid))
-        # Runs when this object is gone, and first of all at exit, before
+        # Runs when this object is freed. At exit it runs first of all, before
         # multiprocessing waits for its children.
         self.finalizer = multiprocessing.util.Finalize(
             self, _stop, (self._channel, process), exitpriority=100)
@@ -187,7 +187,7 @@ class Worker(EpochWorker[RemoteEpoch]):
                      for slot, reuse in returned], delivered)
 
     def _send(self, *messages: Message) -> None:
-        # Without waiting: a stopped worker reads no messages.
+        # Send without waiting, since a stopped worker reads no messages.
         with suppress(ChannelClosed):
             self._channel.post(*messages)
 
@@ -298,8 +298,8 @@ class Worker(EpochWorker[RemoteEpoch]):
 
     def _ask_activity(self, is_there: Callable[[], bool] = lambda: False,
                       ) -> Activity | None:
-        """Ask for the worker's activity, and return it; None if it is unknown,
-        or a condition is true.
+        """Request the worker's activity, and return it; None if it is unknown,
+        or if `is_there` returns True before the answer comes.
 
         If the worker does not answer in time, return the activity that the
         system reports.
@@ -338,7 +338,7 @@ class Worker(EpochWorker[RemoteEpoch]):
 
 def _stop(channel: Channel,
           process: multiprocessing.process.BaseProcess | None) -> None:
-    # The worker ends when its connection does.
+    # The worker ends when its connection has ended.
     channel.cut()
     if process is not None:
         process.join(_ANSWER_SECONDS)
@@ -348,6 +348,7 @@ def _stop(channel: Channel,
         if process.exitcode is not None:
             process.close()
     if channel.peer is not None:
-        # If the fork server ends, its processes seem to have ended, too.
+        # If the fork server has ended, its processes seem to have ended, too,
+        # even if they still run.
         channel.peer.end(_ANSWER_SECONDS)
     channel.close()
