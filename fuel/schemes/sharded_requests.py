@@ -19,7 +19,8 @@ from fuel.typing import Request
 
 
 class ChosenRequests(RequestIterator):
-    """Base of the iterators that choose from the requests of another.
+    """Base class of iterators that choose from the requests of another
+    iterator.
 
     Subclasses implement :meth:`_next` and :meth:`_at`. Their argument
     `compact` says whether to return an array if possible.
@@ -63,7 +64,7 @@ class ChosenRequests(RequestIterator):
 
 
 class RowRequests(ChosenRequests):
-    """Requests of another iterator; the next one is cut to chosen rows.
+    """Requests of another iterator; the next request is cut to chosen rows.
 
     `rows`: rows of the next request, or their numbers; None for all of them.
     """
@@ -223,7 +224,8 @@ class RankRequests(ChosenRequests):
     """The requests of a rank, or the rank's parts of all requests."""
 
     _is_compact = False
-    # The position before the request that was made last, in Python.
+    # The position before the last request that was made by Python code, not by
+    # a compiled reader.
     _begin = 0
 
     def __init__(self, requests: Iterator[Any], shard: Shard) -> None:

@@ -316,9 +316,8 @@ class RunningEpochs(Generic[Description]):
         self._newest = 0
         # Attribute `sizes` of the latest epoch that is over or left.
         self._sizes: Sizes = 0, ()
-        # The number of the epoch at the end of which the stream is, and the
-        # number of items of that epoch. None if the latest epoch has not
-        # ended.
+        # Number of the epoch that the stream ended last, and number of the
+        # items of that epoch. None if the latest epoch has not ended.
         self._stands_after: tuple[int, int] | None = None
 
     def open(self, number: int, *, state: State | None = None,
