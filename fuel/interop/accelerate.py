@@ -1,4 +1,4 @@
-"""Loaders over Fuel's streams for Accelerate, and the trainers on it."""
+"""Prepare loaders over streams for Accelerate and trainers that use it."""
 from __future__ import annotations
 
 import warnings
@@ -19,7 +19,7 @@ __all__ = ['prepare']
 
 
 def prepare(accelerator: Accelerator, loader: Any) -> Any:
-    """Return a loader of Accelerate that reads the part of this rank.
+    """Return a loader of Accelerate that reads this rank's part of a stream.
 
     The function does what ``accelerator.prepare(loader)`` does, but does not
     share the batches between the ranks: a
@@ -48,8 +48,8 @@ def prepare(accelerator: Accelerator, loader: Any) -> Any:
         If the loader reads another kind of data set.
     ValueError
         If Accelerate is set to save the states of loaders
-        (``use_stateful_dataloader``), which would count batches that
-        Accelerate shares between ranks.
+        (``use_stateful_dataloader``).  These states would count the batches
+        that Accelerate shares between ranks.
     """
     if not isinstance(loader.dataset, StreamIterable):
         raise TypeError(
@@ -75,17 +75,17 @@ def prepare(accelerator: Accelerator, loader: Any) -> Any:
         non_blocking=accelerator.non_blocking)
     if isinstance(loader, Loader):
         _read_ahead(prepared, loader)
-    # The mark of loaders that accelerator.prepare() leaves unchanged.
+    # accelerator.prepare() leaves a loader with this mark unchanged.
     prepared._is_accelerate_prepared = True
     return accelerator.prepare_data_loader(prepared)
 
 
 class _ShardProgress:
-    """The progress of a program that reads a shard of Accelerate.
+    """The progress of a program that reads a `DataLoaderShard` of Accelerate.
 
-    The shard reads one batch ahead, to find the end of an epoch.
+    The `DataLoaderShard` reads one batch ahead, to find the end of an epoch.
 
-    `shard`: a `DataLoaderShard`.
+    `shard`: the `DataLoaderShard`.
     """
 
     def __init__(self, shard: Any) -> None:
@@ -97,7 +97,7 @@ class _ShardProgress:
         self._number = self._num_passes
 
     def look(self) -> None:
-        """Do nothing: the shard counts only whole passes."""
+        """Do nothing: the `DataLoaderShard` counts only whole passes."""
 
     def used(self, running: Delivered) -> int | None:
         """Return the number of batches that the program received in a pass.
@@ -117,10 +117,10 @@ class _ShardProgress:
 
 
 def _read_ahead(prepared: Any, loader: Loader) -> None:
-    """Make a shard of Accelerate read a loader, and report its progress.
+    """Make a `DataLoaderShard` read a loader, and set the loader's progress.
 
-    `prepared`: the shard, which reads a `DataLoader` of PyTorch over the same
-        data set before the call.
+    `prepared`: the `DataLoaderShard`. Before the call, it reads a
+        `DataLoader` of PyTorch over the same data set.
     """
     prepared.base_dataloader = loader
     loader.set_progress(_ShardProgress(prepared))

@@ -25,25 +25,27 @@ with from_extra('audio', 'soundfile'):
 
 __all__ = ['AudioFromBytes']
 
-# Most samples of a decoded file, in all channels: the header of a file of a
-# kilobyte can claim hours.
+# Most samples of a decoded file, in all channels together. There is a limit
+# since the header of a file of one kilobyte can claim hours of samples.
 MAX_SAMPLES = 1 << 28
 # Most steps of the filter that resamples; common rates need a few hundred.
 _MOST_STEPS = 1 << 17
-# A sample of the slower rate depends on that many samples on each side, in
-# scipy's filter.
+# In scipy's filter, a sample of the slower rate depends on this many samples
+# on each side.
 _REACH = 10
-# Samples in a block, where a file is decoded and its samples are not kept.
+# Number of samples in a block, if a file is decoded without keeping its
+# samples.
 _BLOCK = 1 << 22
 # Types that libsndfile decodes to.
 _DTYPES = ('float32', 'float64', 'int16', 'int32')
-# A line in which libsndfile reports less data than a header claims. The length
-# of the whole file says nothing about the samples.
+# A line in which libsndfile reports less data than a header claims. Lines
+# about the whole file (RIFF, FORM) are excluded, since the length of the whole
+# file says nothing about the samples.
 _CUT = re.compile(r'\s*(?!RIFF|FORM)\S.*: (\d+) \(should be (\d+)\)')
 # This length, or a larger one, means that the length was not known when the
 # header was written.
 _UNKNOWN = 0x7FFF0000
-# Number of frames in libsndfile if a header states none.
+# The number of frames that libsndfile returns if a header states no number.
 _NO_COUNT = (1 << 63) - 1
 
 
@@ -59,9 +61,9 @@ class AudioFromBytes(DecodingStage):
         ``{'bytes': ..., 'path': ...}``: its bytes are decoded, or the file at
         its path if it has no bytes.
     sample_rate : int, optional
-        The samples a second of all files. A file of another rate is an
-        error, unless `resample` is true. Defaults to None: files may have
-        any rate, which downstream stages do not know.
+        The number of samples per second of all files. A file of another rate
+        is an error, unless `resample` is true. Defaults to None: files may
+        have any rate, and downstream stages do not know the rate.
     resample : bool, optional
         Whether files of another rate are resampled to `sample_rate`, by
         :func:`scipy.signal.resample_poly`. Defaults to False.
@@ -70,17 +72,17 @@ class AudioFromBytes(DecodingStage):
         example has the shape ``(time,)``. None keeps the channels, and the
         shape is ``(time, channel)``.
     max_samples : int, optional
-        Most samples of each channel in an example. Of a longer file only the
-        start is decoded. Defaults to None: all samples.
+        Largest number of samples of each channel in an example. Of a longer
+        file only the start is decoded. Defaults to None: all samples.
     dtype : dtype, optional
-        ``'float32'``, the default, or ``'float64'``, numbers from -1 to 1;
-        ``'int16'`` or ``'int32'``, the whole range of the type; ``'floatX'``.
+        With ``'float32'``, the default, and ``'float64'``, numbers are from
+        -1 to 1. With ``'int16'`` and ``'int32'``, they use the whole range of
+        the type. ``'floatX'`` means ``config.floatX``.
     num_threads : int, optional
         Number of threads that decode. Default is ``config.num_threads``.
     produces_examples, which_sources, iteration_scheme, axis_labels
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels of
-        the chosen sources default to (batch, time) or (batch, time,
+        As for :class:`~fuel.transformers.SourcewiseTransformer`. The axis
+        labels of the chosen sources default to (batch, time) or (batch, time,
         channel).
 
     Raises
@@ -153,7 +155,7 @@ class AudioFromBytes(DecodingStage):
                 f'dtype={self.dtype}')
 
     def type_after(self, known: SourceType, source_name: str) -> SourceType:
-        """Return the type of the samples, whose number is not known."""
+        """Return the type of the samples; their number is not known."""
         shape: tuple[int | None, ...] = (None,) if self.channels else (
             None, None)
         return SourceType(self.dtype, shape if self.produces_examples
@@ -175,7 +177,7 @@ class AudioFromBytes(DecodingStage):
     def _ratio(self, rate: int) -> tuple[int, int]:
         """Return the factors by which a file is upsampled and downsampled.
 
-        `rate`: the samples a second of the file.
+        `rate`: the number of samples per second of the file.
         """
         if self.sample_rate in (None, rate):
             return 1, 1
@@ -197,7 +199,7 @@ class AudioFromBytes(DecodingStage):
 
 
 def _why(error: Exception) -> str:
-    # str() of an error of libsndfile names an object in memory.
+    # str() of an error of libsndfile shows the file object and its address.
     return str(error.error_string) if isinstance(
         error, soundfile.LibsndfileError) else str(error)
 
@@ -231,7 +233,7 @@ def probe(file: bytes) -> int:
 def first_samples(file: bytes, most: int) -> Any:
     """Return the first samples of an audio file, as the mean of its channels.
 
-    `most`: most samples to return.
+    `most`: the largest number of samples to return.
     """
     with _opened(file) as sound:
         return _mono(_read(sound, file, numpy.dtype('float32'), most))
@@ -241,7 +243,8 @@ def _read(sound: Any, file: bytes | bytearray | memoryview,
           dtype: numpy.dtype[Any], most: int | None) -> Any:
     """Return the samples of an opened file, of shape (time, channel).
 
-    `most`: most samples of each channel to read.
+    `most`: the largest number of samples of each channel to read; None for
+        all samples.
     """
     count = sound.frames if most is None else min(most, sound.frames)
     if count == sound.frames:
@@ -263,15 +266,16 @@ def _raise_cut(count: int, claimed: int) -> NoReturn:
 
 
 def _check_end(sound: Any, file: bytes | bytearray | memoryview) -> None:
-    """Raise ValueError if a file is cut off, is empty or lacks its length.
+    """Raise ValueError if a file is cut off, is empty or states no length.
 
-    libsndfile would read the remaining samples of a file that is cut off.
+    If a file is cut off, libsndfile itself raises no error, and reads the
+    samples that are left.
     """
     if sound.format == 'OGG':
         content = bytes(file)
         page = content[content.rfind(b'OggS'):]
-        # Byte 26 of a page is the number of its segments, whose lengths
-        # follow.
+        # Byte 26 of a page is the number of its segments. The lengths of the
+        # segments follow.
         count = page[26] if len(page) > 26 else 255
         if len(page) < 27 + count + sum(page[27:27 + count]):
             raise ValueError('it is cut off within its last page')

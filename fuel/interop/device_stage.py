@@ -25,7 +25,7 @@ class Copier(Protocol):
     """Starts copies of batches to a device, and waits for them."""
 
     def start(self, batch: Batch) -> Batch:
-        """Return the batch on the device; its copy may still run."""
+        """Return the batch on the device; the copy may not be finished yet."""
 
     def finish(self, batch: Batch) -> Batch:
         """Return a batch that `start` returned, ready to be used."""
@@ -53,10 +53,11 @@ class LateEpoch(Iterator[Any]):
 class DeviceStage(AgnosticTransformer):
     """A stage that copies the next batch to a device in advance.
 
-    The copy runs while the program uses the present batch. Subclasses make
-    the data to copy, in :meth:`transform_any`, and a copier. A batch that was
-    copied in advance counts as not read: a state holds the position before
-    the batch. An error of the stream is raised in the place of its batch.
+    The copy runs while the program uses the present batch. Subclasses
+    implement :meth:`transform_any`, which makes the data to copy, and
+    :meth:`make_copier`. A batch that was copied in advance counts as not
+    read: a state holds the position before the batch. If the stream raises an
+    error, it is raised when the program requests the batch that failed.
 
     `copies`: whether batches are copied in advance.
     `which_sources`: the sources that are converted. Defaults to all.
@@ -116,7 +117,7 @@ class DeviceStage(AgnosticTransformer):
     def type_of(self, source: str, is_floating: bool) -> str | None:
         """Return the type to which `dtype` converts a source's numbers.
 
-        The result is None if their type stays.
+        The result is None if the numbers keep their type.
         """
         if isinstance(self.dtype, str):
             return self.dtype if is_floating else None
@@ -124,8 +125,8 @@ class DeviceStage(AgnosticTransformer):
 
     @property
     def __fuel_passes_on__(self) -> bool:
-        # Items copied in advance; states hold the position of the stream,
-        # which does not depend on the rank.
+        # If items are copied in advance, states hold the position of the
+        # stream, which does not depend on the rank.
         return self.copies
 
     @property
@@ -160,13 +161,14 @@ class DeviceStage(AgnosticTransformer):
         self._held = _NOTHING, None
         if kind == _ERROR:
             raise held
-        # Finish this copy first, so as not to wait for the next one.
+        # Finish this copy before the next one starts: afterwards this would
+        # wait for both.
         ready = self._copier.finish(held)
         self._read_next(request)
         return ready
 
     def _read_next(self, request: Request) -> None:
-        """Start to copy the next item; keep an error or the end instead."""
+        """Start to copy the next item, or record the error or the end."""
         self._position = position_of(self.child_epoch_iterator)
         try:
             assert self._copier is not None

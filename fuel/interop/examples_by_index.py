@@ -1,4 +1,4 @@
-"""Base of the classes that give other libraries a data set's examples."""
+"""Base of classes through which other libraries read examples by index."""
 from __future__ import annotations
 
 import operator
@@ -67,7 +67,7 @@ class ExamplesByIndex:
         return self._named(self._read(self._as_request(index)))
 
     def fetch(self, indices: Sequence[int]) -> list[Batch | NamedBatch]:
-        """Return several examples, read in one request.
+        """Return several examples, read in one request if possible.
 
         If a subclass overrides ``__getitem__``, they are read one by one.
         """
@@ -81,7 +81,7 @@ class ExamplesByIndex:
                     *map(iterate_rows, data), strict=True)]
 
     def close(self) -> None:
-        """Close the data set; the next index opens it again."""
+        """Close the data set; reading another example opens it again."""
         if self._opened is not None and self._opened[0] == os.getpid():
             self.dataset.close(self._opened[1])
         self._opened = None

@@ -30,7 +30,7 @@ class Indexed(Protocol):
 
 
 class IndexedDataset(Dataset):
-    """A data set that reads another library's rows by number."""
+    """Base of data sets that read the rows of another library by index."""
 
     takes_requests = True
 
@@ -71,8 +71,8 @@ class IndexedDataset(Dataset):
         Raises
         ------
         ValueError
-            If there is a state, or the request is missing, of another kind,
-            empty or out of range, or an example lacks parts.
+            If `state` is not None; if `request` is missing, of another kind,
+            empty or out of range; or if an example lacks parts.
         """
         check_request(self, state, request)
         rows = as_rows(request, self.num_examples)
@@ -110,7 +110,7 @@ class ExamplesDataset(IndexedDataset):
         super().__init__(self.find_names(names), sources, axis_labels)
 
     def find_names(self, names: Sequence[str] | None) -> Sources:
-        """Return the names of the parts of an example, after a check."""
+        """Check and return the names of the parts of an example."""
         return names_of_parts(
             type(self.dataset).__name__,
             self.dataset[0] if names is None else None, names)

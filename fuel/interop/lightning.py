@@ -30,9 +30,8 @@ class DataModule(LightningDataModule):
     Parameters
     ----------
     train, val, test, predict : AbstractDataStream or StreamIterable, optional
-        Streams of batches, or results of
-        :func:`~fuel.interop.torch.as_iterable`, to set options such as
-        `uneven`.
+        Streams of batches.  To set options such as `uneven`, pass results of
+        :func:`~fuel.interop.torch.as_iterable` instead.
     num_workers : int, optional
         Number of worker processes of each loader.  Defaults to 0.
     **options
@@ -86,8 +85,8 @@ class DataModule(LightningDataModule):
         Raises
         ------
         ValueError
-            If the trainer has `overfit_batches`: it would read other batches
-            in each epoch.
+            If `overfit_batches` of the trainer is set: each epoch would read
+            other batches.
         """
         if self.trainer is not None and self.trainer.overfit_batches > 0:
             raise ValueError(

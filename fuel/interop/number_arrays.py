@@ -24,9 +24,7 @@ _REASONS = {'M': _TIMES, 'm': _TIMES, 'V': _RECORDS, 'f': _WIDE, 'c': _WIDE}
 
 
 def list_as_array(values: Sequence[Any], source: str, holder: str) -> Any:
-    """Return one array of a list of numbers, or of a list of arrays.
-
-    The arrays must have one shape.
+    """Return a list of numbers, or of arrays of one shape, as one array.
 
     `holder`: the target type, as for :func:`refusal`.
     """
@@ -56,7 +54,7 @@ def refusal(value: object, source: str, holder: str) -> TypeError:
         or ())
     what = (f'{type(value).__name__} of type {dtype}' if dtype is not None
             else type(value).__name__)
-    # Integers have no NaN for NaT.
+    # NaT becomes NaN, which integers do not have.
     number = 'float64' if isinstance(value, (
         numpy.ndarray, numpy.generic)) and kind in ('m', 'M') and numpy.isnat(
             value).any() else 'int64'

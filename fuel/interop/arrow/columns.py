@@ -14,9 +14,10 @@ from pyarrow import types
 OBJECT = numpy.dtype(object)
 # Beginning of the names that Hugging Face's array types have in files.
 ARRAYS = 'datasets.features.features.Array'
-# Most elements of a list of a fixed length.
+# Lengths of lists of a fixed length are below this number.
 MOST = 1 << 31
-# The time zones of timestamps that become NumPy's, which are in UTC.
+# Timestamps with these time zones become timestamps of NumPy, which are in
+# UTC.
 UTC = (None, 'UTC', 'Etc/UTC', '+00:00')
 
 
@@ -50,7 +51,7 @@ def type_of(arrow: pyarrow.DataType) -> tuple[numpy.dtype[Any],
     if types.is_boolean(arrow):
         return numpy.dtype(bool), ()
     if types.is_integer(arrow) or types.is_floating(arrow):
-        # PyArrow's own name for it needs pandas.
+        # PyArrow's own conversion of the type needs pandas.
         kind = ('f' if types.is_floating(arrow) else
                 'u' if types.is_unsigned_integer(arrow) else 'i')
         return numpy.dtype(f'{kind}{arrow.bit_width // 8}'), ()
@@ -140,9 +141,9 @@ def common_type(one: pyarrow.DataType,
                 other: pyarrow.DataType) -> pyarrow.DataType | None:
     """Return the common type of a column that has two types in two files.
 
-    Types whose rows are equal in NumPy count as one type. The common type of
-    two types of numbers is the smallest type that holds both exactly. A
-    column of nulls has any type.
+    Types count as one type if their rows become the same arrays of NumPy. The
+    common type of two types of numbers is the smallest type that holds both
+    exactly. A column of nulls fits any type.
 
     Returns: None if there is no common type.
     """
@@ -164,7 +165,7 @@ def common_type(one: pyarrow.DataType,
 
 
 def _plain(arrow: pyarrow.DataType) -> pyarrow.DataType:
-    """Return the simplest type that has the same rows in NumPy."""
+    """Return the simplest type whose rows become the same NumPy arrays."""
     if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
         return _plain(arrow.value_type)
     if types.is_large_string(arrow) or types.is_string_view(arrow):
@@ -179,7 +180,7 @@ def _plain(arrow: pyarrow.DataType) -> pyarrow.DataType:
 
 
 def _is_list(arrow: pyarrow.DataType) -> bool:
-    """Return whether a type is one of lists of different lengths."""
+    """Return whether a type is a list type without a fixed length."""
     return bool(types.is_list(arrow) or types.is_large_list(arrow)
                 or types.is_list_view(arrow)
                 or types.is_large_list_view(arrow))
@@ -197,8 +198,8 @@ def rows_of(column: pyarrow.Array | pyarrow.ChunkedArray,
     `name`: name of the column, for errors.
     `are_below`: whether the rows are the elements of lists.
 
-    Raises: ValueError if the column has nulls and its type has none in NumPy,
-        or if the order of the axes of tensors is ambiguous.
+    Raises: ValueError if the column has nulls that its NumPy type cannot
+        hold, or if the order of the axes of tensors is ambiguous.
     """
     arrow = column.type
     dtype, shape = type_of(arrow)
@@ -233,7 +234,7 @@ def rows_of(column: pyarrow.Array | pyarrow.ChunkedArray,
 
 def without_nulls(column: pyarrow.Array | pyarrow.ChunkedArray,
                   ) -> pyarrow.Array | pyarrow.ChunkedArray:
-    """Return a column whose nulls are 0 or False if NumPy's type has none."""
+    """Return a column with 0 or False for nulls that NumPy cannot hold."""
     column = _decoded(column)
     if types.is_boolean(column.type):
         return pyarrow.compute.fill_null(column, False)
@@ -244,7 +245,7 @@ def without_nulls(column: pyarrow.Array | pyarrow.ChunkedArray,
 
 def is_there(column: pyarrow.Array | pyarrow.ChunkedArray,
              ) -> pyarrow.Array | pyarrow.ChunkedArray:
-    """Return a mask of the values that are not null."""
+    """Return a mask that is True for the values that are not null."""
     return _decoded(column).is_valid()
 
 
@@ -263,7 +264,7 @@ def _of_dictionary(column: pyarrow.DictionaryArray, name: str,
     """Return the rows of a column that is encoded by a dictionary."""
     values, places = column.dictionary, column.indices
     if type_of(column.type)[0] != OBJECT:
-        # Nulls of the dictionary matter only if a row has them.
+        # Nulls in the dictionary matter only if a row refers to them.
         return rows_of(values.take(places), name, are_below)
     rows = numpy.empty(len(values) + 1, object)
     rows[:-1] = rows_of(values, name)
@@ -317,8 +318,9 @@ def _check_permutation(arrow: pyarrow.FixedShapeTensorType,
                        name: str) -> None:
     """Raise ValueError if the order of a tensor's axes is ambiguous.
 
-    The format lists the place in memory of each axis. When PyArrow makes
-    tensors of NumPy's arrays, it lists the axis at each place instead.
+    By the definition of the format, the permutation lists the place in memory
+    of each axis. In tensors that PyArrow makes of NumPy arrays, it lists the
+    axis at each place instead.
     """
     axes = _axes(arrow)
     if [axes[axis] for axis in axes] != sorted(axes):

@@ -33,7 +33,7 @@ from fuel.utils import do_not_pickle_attributes
 
 #: Reads a group of a column.
 ReadColumn: TypeAlias = Callable[[Column, int], NDArray[Any]]
-#: The argument `columns`: columns by source, or names of columns.
+#: The argument `columns`: a dict from sources to columns, or names of columns.
 Columns: TypeAlias = Mapping[str, str | Sequence[str]] | Sequence[str]
 
 
@@ -50,8 +50,9 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
         named ``name=value`` become columns. A table is a table of PyArrow, a
         data frame of pandas, a data set of Hugging Face, or any object that
         exports Arrow. `which_sets` chooses among the data sets of a
-        ``DatasetDict`` of Hugging Face, and among the splits in the names of
-        files or folders, such as those that its ``save_to_disk`` writes.
+        ``DatasetDict`` of Hugging Face. It also chooses among splits after
+        which files or folders are named, such as the folders that
+        ``DatasetDict.save_to_disk`` writes.
     columns : list of str or dict, optional
         Names of the columns that become sources; or a dict from each source
         to the name of a column or a list of names. The columns of a list
@@ -62,11 +63,12 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
     cache_bytes : int, optional
         Bytes of decoded row groups of these files that may be cached in this
         process, for all data sets that read the files. Defaults to None: the
-        files share the setting ``chunk_cache_bytes`` with all other files
-        that have no number. Data that fit in the cache are decoded once. For
-        larger data, use an order that stays within a few row groups, such as
-        :class:`~fuel.schemes.BlockShuffledScheme`. If there is only one row
-        group, it stays in memory, whatever `cache_bytes` is.
+        limit is the setting ``chunk_cache_bytes``, which is shared with all
+        other files without a number of their own. Data that fit in the cache
+        are decoded once. For larger data, use an order that stays within a
+        few row groups, such as :class:`~fuel.schemes.BlockShuffledScheme`. If
+        there is only one row group, it stays in memory, whatever
+        `cache_bytes` is.
     masks : str or sequence of str, optional
         Sources whose nulls become 0 or False, if NumPy's type has no nulls.
         Each is followed by a source ``NAME_mask``, which is False for nulls.
@@ -90,7 +92,7 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
     Raises
     ------
     FileNotFoundError
-        If a file is missing, or a folder has none.
+        If a file is missing, or a folder has no file of these formats.
     DamagedFileError
         If a file has another format, is damaged, or was changed while in
         use.
@@ -99,7 +101,7 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
     ValueError
         If a folder has several splits and none is named, a column does not
         exist, a file has other columns than the first file, a column that is
-        read has nulls and its type has none in NumPy, or a data set of
+        read has nulls that its NumPy type cannot hold, or a data set of
         Hugging Face has a format that changes the values.
 
     Notes
@@ -222,7 +224,7 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
 
     @property
     def categories(self) -> dict[str, tuple[Any, ...]]:
-        """The names of the classes of each source that has some (dict)."""
+        """The class names of each source that has class names (dict)."""
         return self._categories
 
     @property
@@ -244,7 +246,7 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
 def _classes(parts: Sequence[ArrowPart],
              columns: Mapping[str, str | Sequence[str]],
              ) -> dict[str, tuple[str, ...]]:
-    """Return the class names of each source that has some.
+    """Return the class names of each source that has class names.
 
     Raises: ValueError if files have different names for one class.
     """

@@ -62,10 +62,11 @@ def tables_by_split(data: Tables, located: Sequence[Located],
                     ) -> dict[str, list[Located]]:
     """Return the files of each split of a folder.
 
-    The dict is empty if `data` is not a folder, or all its files are read.
+    The dict is empty if `data` is not a folder, or if all files of the folder
+    are read.
 
-    The name of a file, or of a folder above it, names the split. If no name
-    does, each folder is a split.
+    The name of a file, or of a folder above it, names the split. If there is
+    no such name, each folder is a split.
 
     `located`: the files in the folder.
     `names`: the splits to read; None if none is named.
@@ -117,10 +118,10 @@ def _in_folder(path: str) -> list[Located]:
 
 def as_divided_table(data: Any) -> tuple[
         pyarrow.Table, dict[str, tuple[int, int]]]:
-    """Return one table of several data sets of Hugging Face.
+    """Return several data sets of Hugging Face as one table, and their rows.
 
-    The second value is the first row of each data set and the row after its
-    last, by name.
+    The second value is a dict from the name of each data set to its first row
+    and the row after its last row.
     """
     tables = {name: as_table(part) for name, part in data.items()}
     advice = (f': pass one of them, such as '
@@ -159,16 +160,16 @@ def classes_of(schema: pyarrow.Schema) -> dict[str, tuple[str, ...]]:
                 for column, feature in features.items()
                 if feature.get('_type') == 'ClassLabel'}
     except (AttributeError, KeyError, TypeError, ValueError):
-        # The schema has no such metadata, or that of another version.
+        # The schema has no such metadata, or metadata of another version.
         return {}
 
 
 def class_names_of(categories: Mapping[str, tuple[str, ...]],
                    sources: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the class names of the source that holds classes; None if none.
+    """Return the class names of the source that holds classes, or None.
 
-    If no source has the name of such a source, they are the class names of
-    the only source that has some.
+    The source that holds classes is 'targets', 'labels' or 'fine_labels'. If
+    there is no source of these names, it is the only source with class names.
     """
     label = label_source(sources)
     if label is None:
@@ -209,7 +210,7 @@ def as_table(data: Tables) -> pyarrow.Table:
 def _of_hugging_face(data: Any) -> pyarrow.Table:
     """Return the table of a data set of Hugging Face.
 
-    It has only the rows and columns that are selected.
+    The table has only the rows and columns that are selected.
     """
     kind, has_rows = type(data).__name__, isinstance(data, Sized)
     if isinstance(data, Mapping):

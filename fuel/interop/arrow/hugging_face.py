@@ -22,10 +22,10 @@ from fuel.typing import State
 from fuel.utils.checks import saved_count
 from fuel.utils.other_libraries import class_for, is_named_class, short_repr
 
-# Examples that are read at once.
+# Number of examples that are read at once.
 BLOCK = 16
-# The first release, and the parts of a pipeline, whose states hold the exact
-# position of reading.
+# The first release whose states hold the exact position of reading, and the
+# parts of a pipeline for which this is true.
 FIRST_EXACT = 5, 2
 EXACT = frozenset({
     'ArrowExamplesIterable', 'CyclingMultiSourcesExamplesIterable',
@@ -65,9 +65,9 @@ def _is_part(value: object) -> TypeGuard[Any]:
 
 
 def _below(part: object) -> Iterator[tuple[str, Any]]:
-    """Yield the attributes of a part that hold the parts upstream of it.
+    """Yield name and value of each attribute that holds upstream parts.
 
-    An attribute holds a part or a list of parts.
+    The value is a part or a list of parts.
     """
     for name, value in vars(part).items():
         if _is_part(value) or (
@@ -106,7 +106,8 @@ def own_pipeline(part: Any) -> Any:
 def has_exact_states(parts: Iterable[object]) -> bool:
     """Return whether the state of a pipeline holds the exact position.
 
-    Releases before `FIRST_EXACT` hold back examples that their states lack.
+    In releases before `FIRST_EXACT`, pipelines hold back examples that are
+    missing from the states.
     """
     release = importlib.metadata.version('datasets').split('.')
     return tuple(map(int, release[:2])) >= FIRST_EXACT and all(
@@ -126,7 +127,7 @@ def _is_exact(part: object) -> bool:
 def part_order(part: object) -> list[Any]:
     """Return the attributes that decide the order of a part's examples.
 
-    They are its integers, its generators and its rank.
+    They are the attributes that hold integers, random generators or the rank.
     """
     return [type(part).__name__, *(
         (name, value.bit_generator.state if isinstance(
@@ -171,7 +172,7 @@ def fits_state(saved: object, fresh: object) -> bool:
 class HuggingFaceReading:
     """An iterator over the examples of an epoch; its pickle is a position.
 
-    Examples are read in blocks, which takes a fraction of the time.
+    Examples are read in blocks, which is much faster than one by one.
 
     `epoch`: number of the epoch.
     `read`: number of the epoch's examples that were read.
@@ -190,12 +191,12 @@ class HuggingFaceReading:
         self._opened: HuggingFaceStream | None = None
         self._blocks: Iterator[Mapping[str, Any]] | None = None
         self._block: Mapping[str, Any] = {}
-        # The converted sources of the block, by name.
+        # A dict from source names to the converted data of the block.
         self._found: dict[str, Any] = {}
         self._left = 0
 
     def read(self, sources: Sequence[str]) -> tuple[Any, ...]:
-        """Return the next example; StopIteration if there is none."""
+        """Return the next example; raise StopIteration if there is none."""
         self._find_block()
         try:
             parts = [own(self._column(source)[self._offset])
@@ -222,8 +223,8 @@ class HuggingFaceReading:
     def _singly(self) -> HuggingFaceReading:
         """Read examples one by one from now on.
 
-        After an error in a block, the examples before the bad one are
-        returned.
+        After an error in a block, the examples before the one that failed can
+        then be returned.
         """
         self.close()
         self._size = 1
@@ -309,8 +310,8 @@ class HuggingFaceIterable(Dataset):
     Parameters
     ----------
     dataset : datasets.IterableDataset
-        The result of ``load_dataset(..., streaming=True)``, or of its methods
-        such as ``map``, ``filter`` and ``shuffle``.
+        The result of ``load_dataset(..., streaming=True)``, or of one of its
+        methods, such as ``map``, ``filter`` or ``shuffle``.
     masks : str or sequence of str, optional
         As for :class:`ArrowDataset`; the columns must be known before they
         are read.
@@ -323,8 +324,8 @@ class HuggingFaceIterable(Dataset):
     categories : dict of str to tuple
         The names of the classes of each source that is a ``ClassLabel``.
     is_exact : bool
-        Whether a saved state resumes from Hugging Face's own state; see
-        below. This needs release 5.2 of `datasets` or later.
+        Whether resuming uses Hugging Face's own state, which a saved state
+        holds; see the notes. This needs release 5.2 of `datasets` or later.
 
     Raises
     ------
@@ -333,19 +334,20 @@ class HuggingFaceIterable(Dataset):
     ValueError
         If `dataset` has no examples, and its columns are not known. The
         epoch iterator raises it if an example lacks columns, or if a column
-        has nulls and its type has none in NumPy.
+        has nulls that its NumPy type cannot hold.
     fuel.exceptions.StateMismatchError
-        When a state of another order is loaded: without a seed, ``shuffle``
-        makes an order that no other process repeats.
+        When a state is loaded that belongs to another order of the examples.
+        Without a seed, ``shuffle`` makes an order that no other process
+        repeats.
 
     Notes
     -----
     Each column is a source, whose type is as in :class:`ArrowDataset`. Images
     are not decoded; :class:`~fuel.transformers.image.ImagesFromBytes` decodes
     them. If the columns are not known before they are read, such as after a
-    ``map`` without `features`, the first example is read to find them; then
-    numbers and arrays become arrays, and other objects stay as they are. The
-    format that ``with_format`` has set last is not applied.
+    ``map`` without `features`, the first example is read to find them. In
+    this case numbers and arrays become arrays, and other objects stay as they
+    are. The format that ``with_format`` has set last is not applied.
 
     The epochs of a stream are those of ``set_epoch(0)``, ``set_epoch(1)`` and
     so on, so each epoch has another order of shuffling. The first one is the
@@ -409,7 +411,7 @@ class HuggingFaceIterable(Dataset):
         self.is_exact = has_exact_states(parts)
         # A checksum of the facts that decide the order.
         self.order = zlib.crc32(repr(list(map(part_order, parts))).encode())
-        # If the columns are not known, an example may lack some.
+        # If the columns are not known, an example may lack some columns.
         self.block_size = 1 if features is None else BLOCK
         columns = tuple(self._first() if features is None else features)
         self._masks = masks_of(masks, () if features is None else columns)
@@ -427,7 +429,7 @@ class HuggingFaceIterable(Dataset):
 
     @property
     def categories(self) -> dict[str, tuple[Any, ...]]:
-        """The names of the classes of each source that has some (dict)."""
+        """The class names of each source that has class names (dict)."""
         return self._categories
 
     @property
@@ -506,7 +508,7 @@ class HuggingFaceIterable(Dataset):
         ------
         ValueError
             If `state` is None or `request` is given, an example lacks
-            columns, or a column has nulls and its type has none in NumPy.
+            columns, or a column has nulls that its NumPy type cannot hold.
         StopIteration
             If there are no more examples.
         """

@@ -39,8 +39,8 @@ MAX_ROWS = 2 ** 63 - 1
 class ArrowMessage(NamedTuple):
     """A message in an Arrow file.
 
-    `start`, `stop`: first byte of the message and the byte after its last;
-        they enclose the length before the message, and its body.
+    `start`, `stop`: first byte of the message and the byte after its last.
+        The message includes the length before it, and its body.
     `kind`: kind of the message, such as `BATCH`.
     `num_rows`: number of rows of a record batch; 0 for other kinds.
     """
@@ -52,12 +52,12 @@ class ArrowMessage(NamedTuple):
 
 
 def messages(file: FileBytes, start: int) -> Iterator[ArrowMessage]:
-    """Yield the messages of a file from a byte on, up to the end mark.
+    """Yield the messages of a file from byte `start` up to the end mark.
 
     Only the metadata are read. PyArrow would read a whole record batch before
     it returns the place and the number of rows of the batch.
 
-    Yields: the messages; the last one stands for the end mark, of kind 0.
+    Yields: the messages. The last one, of kind 0, stands for the end mark.
     Raises: DamagedFileError if there is no end mark.
     """
     expected: tuple[int, ...] = (SCHEMA,)
@@ -94,7 +94,7 @@ def messages(file: FileBytes, start: int) -> Iterator[ArrowMessage]:
 
 
 def _fields(metadata: bytes) -> tuple[int, int, int]:
-    """Return the kind, the length of the body and the rows of a message.
+    """Return a message's kind, length of the body and number of rows.
 
     `metadata`: the metadata of the message, a table of FlatBuffers.
     """
@@ -142,8 +142,8 @@ class ArrowPart(ABC):
     """A file of a table, or a table in memory.
 
     `path`: name of the file or table, for errors.
-    `schema`, `names`: schema and names of the columns, with those of
-        `constants`.
+    `schema`, `names`: schema and names of the columns, including the columns
+        in `constants`.
     `constants`: the values of the columns that the names of folders give;
         all rows have the same value.
     `num_rows`: number of rows of all groups.
@@ -170,7 +170,7 @@ class ArrowPart(ABC):
         #: Files that are checked for changes.
         self.files: Sequence[FileBytes] = ()
         self.names = [*self.names, *self.constants]
-        # Groups of columns whose bytes were checked.
+        # Groups whose bytes were checked: name of the column, and number.
         self._is_valid: set[tuple[str, int]] = set()
 
     @abstractmethod
@@ -291,8 +291,8 @@ def _open_watched(path: str) -> tuple[pyarrow.NativeFile, FileBytes]:
     if is_remote(file):
         return pyarrow.PythonFile(file.open(), 'r'), file
     source = pyarrow.OSFile(located(path))
-    # PyArrow opens the file by name, and many releases give no descriptor to
-    # check: the name must still be that of the same file.
+    # PyArrow opens the file by name, and many releases return no descriptor
+    # to check. So check that the name still refers to the same file.
     if not file.is_current():
         raise DamagedFileError(
             f'{path} was changed or replaced while it was being opened: open '
@@ -305,8 +305,9 @@ class ParquetPart(FilePart):
 
     def __init__(self, path: str,
                  constants: Mapping[str, pyarrow.Scalar]) -> None:
-        # Not mapped: truncating a mapped file would crash the process. Reads
-        # give the place in the file, so forked children share no position.
+        # The file is not mapped: truncating a mapped file would crash the
+        # process. Each read passes its place in the file, so forked children
+        # do not share a position.
         source, watched = _open_watched(path)
         file = pyarrow.parquet.ParquetFile(
             source, page_checksum_verification=True)
@@ -318,7 +319,7 @@ class ParquetPart(FilePart):
 
     def column(self, name: str, group: int) -> Any:
         """See :meth:`ArrowPart.column`."""
-        # Each thread has a ParquetFile, which shares the parsed footer.
+        # Each thread has its own ParquetFile; all share the parsed footer.
         file = vars(self._open).get('file')
         if file is None:
             # With one source, threads that read a remote file would wait for
@@ -430,7 +431,7 @@ class IPCStreamPart(IPCPart):
 def open_part(path: str,
               constants: Mapping[str, pyarrow.Scalar] | None = None,
               ) -> ArrowPart:
-    """Open a Parquet or Arrow file, by the format of its first bytes."""
+    """Open a Parquet or Arrow file; find the format in its first bytes."""
     check_is_file(path, 'Parquet or Arrow')
     file = raw_file_at(path)
     magic = file.read(0, 6)
@@ -458,8 +459,8 @@ def columns_of_all(parts: Sequence[ArrowPart],
     """
     first = parts[0]
     for part in parts[1:] if asked is None else ():
-        # If a file lacks a column too, the error about the missing column is
-        # raised when this column is opened.
+        # A file that also lacks a column raises another error, when that
+        # column is opened.
         if {*first.names} < {*part.names}:
             raise unlike_first(part.path, first.path, 'column', part.names,
                                first.names, 'columns=[{!r}]')

@@ -23,7 +23,7 @@ class SideBySide(DatasetMixin):
 
     Subclasses choose whether an example is a tuple or a dict.
 
-    `datasets`: data sets of one length, by place or name.
+    `datasets`: a dict from places or names to data sets of one length.
     """
 
     def __init__(self, datasets: dict[Any, ExampleSet]) -> None:

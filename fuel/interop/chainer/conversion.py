@@ -30,11 +30,12 @@ Device: TypeAlias = 'int | str | SendsArrays | None'
 
 
 class ExampleList(list[Example]):
-    """A list of the examples of a batch, which keeps the batch's arrays.
+    """A list of a batch's examples, which also keeps the batch's arrays.
 
     The examples are rows of these arrays.
 
-    `columns`: the arrays, in a tuple or a dict like an example.
+    `columns`: the arrays, in a tuple or dict with the structure of an
+        example.
     """
 
     def __init__(self, examples: Iterable[Example], columns: object) -> None:
@@ -73,9 +74,9 @@ def concat_examples(batch: Sequence[Example], device: Device = None,
     Returns
     -------
     numpy.ndarray, tuple or dict
-        Arrays of shape (batch, ...), in a tuple or a dict like an example.
-        The batches of :func:`as_iterator` are made of arrays, which are
-        returned without a copy.
+        Arrays of shape (batch, ...), in a tuple or dict with the structure of
+        an example. The batches of :func:`as_iterator` are made of arrays,
+        which are returned without a copy.
 
     Raises
     ------
@@ -196,7 +197,7 @@ def _padded(arrays: list[Any], padding: object, name: str) -> Any:
 
 
 def _as_filler(padding: object, dtype: numpy.dtype[Any]) -> Any:
-    """Return a number in a type; None if the type cannot hold the number.
+    """Return a number as a type; None if the type cannot hold the number.
 
     Floating-point types may round the number, but a finite number must stay
     finite.

@@ -1,6 +1,7 @@
 """The names of ``chainer.datasets``, to combine and split data sets.
 
-This module defines the parts of data sets: splits and cross-validation.
+This module itself defines those that split a data set, also for
+cross-validation.
 """
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ __all__ = ['ConcatenatedDataset', 'DictDataset', 'SubDataset',
            'split_dataset_n', 'split_dataset_n_random',
            'split_dataset_random']
 
-#: Index in the whole of each example of a reordered data set.
+#: For each example of a reordered data set, its index in the original data
+#: set; None for the original order.
 ExampleOrder: TypeAlias = 'Sequence[int] | numpy.ndarray[Any, Any] | None'
 
 

@@ -23,7 +23,7 @@ class ExampleSet(Protocol):
 
 
 class DatasetMixin:
-    """Base of data sets: indexing by integers, slices and lists of integers.
+    """Base of data sets indexed by integers, slices and lists of integers.
 
     Subclasses implement :meth:`get_example` and ``__len__``. A subclass may
     override ``__getitem__`` in addition, or instead of :meth:`get_example`:
@@ -116,8 +116,8 @@ def read_examples(dataset: ExampleSet, indices: Sequence[int],
                   ) -> list[Example]:
     """Return examples of any data set, read at once if possible.
 
-    The examples equal those that indexing returns. So `get_examples` is
-    called only if no subclass overrides indexing without it.
+    The examples equal those that indexing returns. So `get_examples` is not
+    called if a subclass overrides indexing, but not `get_examples`.
     """
     try:
         if isinstance(dataset, DatasetMixin) and covers(

@@ -95,9 +95,9 @@ def cached_download(url: str) -> str:
     Notes
     -----
     The file is downloaded as by ``fuel-download``: the download resumes,
-    retries, leaves a server that is too slow, and only a complete file gets
-    its name. If several threads or processes request the file, one of them
-    downloads it and the others wait.
+    retries and gives up on a server that is too slow, and the file gets its
+    name only when it is complete. If several threads or processes request the
+    file, one of them downloads it and the others wait.
     """
     folder = os.path.join(get_dataset_root(), '_dl_cache')
     # The name that Chainer gives the file; the digest protects no secret.

@@ -177,14 +177,14 @@ class StreamIterator(Iterator):
         self._begin(0, 0, None)
 
     def _begin(self, epoch: int, count: int, length: int | None) -> None:
-        """Set the counters to the position at which the stream is.
+        """Set the counters to the position of the stream.
 
-        `length`: number of batches of the last epoch; None if unknown.
+        `length`: number of batches of the previous epoch; None if unknown.
         """
         self.epoch = epoch
         self.is_new_epoch = False
         self.previous_epoch_detail: float | None = None
-        # Number of batches delivered in this epoch, and in the last one.
+        # Number of batches delivered in this epoch, and in the previous one.
         self._count = count
         self._last_count = length
         self._last_size = 0
@@ -236,8 +236,7 @@ class StreamIterator(Iterator):
         self._last_count, self._count = self._count, 0
 
     def _read(self) -> Any:
-        """Return the next batch of the stream, if necessary of the next
-        epoch."""
+        """Return the next batch; begin the next epoch if necessary."""
         ahead, self._ahead, self._position = self._ahead, None, None
         if isinstance(ahead, Exception):
             raise ahead
@@ -251,8 +250,8 @@ class StreamIterator(Iterator):
                 self._end_epoch()
                 if not self.repeat:
                     raise StopIteration
-        # After a state that was saved between the last batch and the end, the
-        # first of these epochs is empty.
+        # If the loaded state was saved between the last batch and the end of
+        # an epoch, the first of these epochs is empty.
         for _ in range(2):
             self._batches = self.stream.get_epoch_iterator()
             for batch in self._batches:

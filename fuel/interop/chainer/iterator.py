@@ -11,10 +11,14 @@ from fuel.interop.chainer.serialization import Serializer
 
 
 def _chainers_own() -> Any:
-    """Return Chainer's base of iterators, which its updaters require."""
+    """Return Chainer's base of iterators, which Chainer's updaters require.
+
+    Without Chainer the result is `object`.
+    """
     if importlib.util.find_spec('chainer') is not None:
         # Chainer does not run with all versions of NumPy, and warns of some.
-        # An import that ends at a warning leaves Chainer unusable.
+        # If warnings are errors, one of them would end the import, and leave
+        # Chainer unusable.
         with suppress(Exception), warnings.catch_warnings():
             warnings.simplefilter('ignore')
             return importlib.import_module('chainer.dataset').Iterator

@@ -1,4 +1,4 @@
-"""The iterators of ``chainer.iterators``, which make sweeps of data sets."""
+"""The iterators of ``chainer.iterators``, which sweep over data sets."""
 from __future__ import annotations
 
 import operator
@@ -30,7 +30,7 @@ __all__ = ['MultiprocessIterator', 'MultithreadIterator', 'OrderSampler',
 
 
 def _of_sweeps(name: str, text: str) -> Any:
-    """Return a property of an iterator that reads one of its position.
+    """Return a property that reads an attribute of an iterator's position.
 
     `name`: name of the attribute of :class:`Sweeps`.
     `text`: docstring of the property.
@@ -200,7 +200,7 @@ class PrefetchingIterator(SweepIterator):
     def __init__(self, dataset: ExampleSet, batch_size: int,
                  repeat: bool = True, shuffle: bool | None = None,
                  order_sampler: Sampler | None = None) -> None:
-        # The position and its copy need a generator each.
+        # The position and its copy each need a generator of their own.
         super().__init__(dataset, batch_size, repeat, shuffle,
                          copy_of_sampler(order_sampler))
 

@@ -1,4 +1,4 @@
-"""Read examples by the requests of a scheme, or in threads."""
+"""Read examples for the requests of a scheme, or in threads."""
 from __future__ import annotations
 
 import itertools

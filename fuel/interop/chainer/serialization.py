@@ -69,7 +69,7 @@ def serialize_generators(serializer: Serializer, key: str,
     """Write or read the states of an object's random generators.
 
     Return whether reading changed a generator. Snapshots that Chainer wrote
-    hold no generators, and reading them changes none.
+    hold no generators, and reading them changes no generator.
     """
     attributes = getattr(owner, '__dict__', {})
     generators = [attributes[name] for name in sorted(attributes)

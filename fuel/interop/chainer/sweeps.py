@@ -27,7 +27,10 @@ Sampler: TypeAlias = Callable[[NDArray[Any], int], Any]
 
 
 class OrderSampler:
-    """Base of order samplers; any function with these arguments will do."""
+    """Base of order samplers.
+
+    Any function with the same arguments can be used instead.
+    """
 
     def __call__(self, current_order: NDArray[Any],
                  current_position: int) -> Any:
@@ -92,7 +95,7 @@ def _is_copied(sampler: Sampler | None) -> bool:
 def no_order(current_order: NDArray[Any], current_position: int) -> Any:
     """Raise StopIteration, since the order of the next sweep is not drawn.
 
-    It is the sampler of a position that is ahead of the iterator.
+    A position that is ahead of the iterator has this function as its sampler.
     """
     raise StopIteration
 
@@ -149,9 +152,9 @@ class Sweeps:
         return other
 
     def ahead(self) -> Sweeps:
-        """Return a copy of the position, which prefetching advances.
+        """Return a copy of the position, for prefetching to advance.
 
-        Only one position may call a sampler that cannot be copied, when the
+        If a sampler cannot be copied, only one position may call it, when the
         next sweep begins. So the copy ends before the first batch that needs
         another order from such a sampler.
         """

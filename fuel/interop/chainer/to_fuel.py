@@ -37,13 +37,13 @@ class ChainerDataset(ExamplesDataset):
     TypeError
         If the data set has no length or no examples by index.
     ValueError
-        If there are more or fewer names than parts; if the data set is empty
-        and `names` is not given.
+        If there are more or fewer names than parts, or if the data set is
+        empty and `names` is not given.
 
     Notes
     -----
     The data set may be used by several streams, threads and worker
-    processes; it should be stateless, as Chainer's are.
+    processes; it should be stateless, as Chainer's own data sets are.
 
     Examples
     --------

@@ -22,8 +22,8 @@ class GrainDataset(ExamplesDataset):
     dataset : grain.sources.RandomAccessDataSource or grain.MapDataset
         Any object with ``__len__`` and ``__getitem__``.
     names, sources, axis_labels
-        As for :class:`~fuel.interop.torch.TorchDataset`: the keys of an
-        example are the sources, unless there are other names.
+        As for :class:`~fuel.interop.torch.TorchDataset`.  By default, the
+        keys of examples that are dicts are the names of the sources.
 
     Attributes
     ----------

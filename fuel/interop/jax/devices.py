@@ -91,7 +91,7 @@ class DeviceCopier:
         self._sources = sources
 
     def start(self, batch: Batch) -> Batch:
-        """Return the batch on the devices; its copy may still run."""
+        """Return the batch on the devices; copies may not be finished yet."""
         return tuple([
             self._copy(part, sharding, source)
             if source in self._chosen else part

@@ -24,9 +24,9 @@ def as_iter_dataset(stream: StreamLike, num_epochs: int | None = 1,
         Number of epochs that an iterator reads, each in its own order.
         Defaults to 1; None: endless.
     as_dict : bool or 'nested', optional
-        Whether elements are dicts by name of source rather than tuples;
-        ``'nested'``: dicts of dicts, by the parts of the names between
-        slashes.  Defaults to False.
+        Whether elements are dicts from source names to data rather than
+        tuples; ``'nested'``: dicts of dicts, whose keys are the parts of the
+        names between slashes.  Defaults to False.
 
     Returns
     -------
@@ -87,7 +87,8 @@ class StreamIterDataset(grain.IterDataset):
 
     def __iter__(self) -> StreamIterator:
         """Return an iterator that begins at the start."""
-        # Copy: iterators over one stream would share its generators.
+        # Copy the stream: iterators over one stream would share its
+        # generators.
         return StreamIterator(
             copied_pipeline(self.stream, may_draw=True), self._start,
             self.num_epochs, self.as_dict)
@@ -96,14 +97,17 @@ class StreamIterDataset(grain.IterDataset):
         self._start: State = self.stream.state_dict()
 
     def set_slice(self, part: slice, sequential_slice: bool = False) -> None:
-        """Read only every n-th element; Grain calls it in each worker."""
+        """Read only every n-th element.
+
+        Grain calls this method in each worker.
+        """
         self.stream = self.stream.shard(
             part.start, part.step, uneven='uneven')
         self._begin_here()
 
 
 class StreamIterator(grain.DatasetIterator):
-    """An iterator over the elements of some epochs of a stream."""
+    """An iterator over the elements of `num_epochs` epochs of a stream."""
 
     def __init__(self, stream: Any, start: State, num_epochs: int | None,
                  as_dict: Naming) -> None:

@@ -18,8 +18,8 @@ def as_source(dataset: DatasetLike, as_dict: bool = False) -> GrainSource:
     dataset : Dataset
         A data set with `num_examples` that takes indices as requests.
     as_dict : bool, optional
-        Whether examples are dicts by name of source rather than tuples.
-        Defaults to False.
+        Whether examples are dicts from source names to data rather than
+        tuples.  Defaults to False.
 
     Returns
     -------

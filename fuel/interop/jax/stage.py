@@ -36,8 +36,8 @@ def to_jax(stream: StreamLike,
     sharding : jax.sharding.Sharding, jax.Device, str or dict, optional
         A sharding, which lays arrays out over devices; a single device, or
         its name, such as ``'gpu:1'``; or a dict from names of sources to
-        shardings or devices.  Defaults to None: JAX's default device, also
-        for sources that a dict leaves out.
+        shardings or devices.  Defaults to None: JAX's default device.  Sources
+        that a dict leaves out are copied there too.
     dtype : dtype, str or dict, optional
         The type to which floating-point numbers are cast, such as
         ``'bfloat16'``; or a dict from names of sources to types, which casts
@@ -173,7 +173,8 @@ def as_host_array(value: object, source: str) -> Any:
 
 def is_number(dtype: numpy.dtype[Any]) -> bool:
     """Return whether a type is one of numbers or truth values in JAX."""
-    # Type code m: NumPy counts time spans as integers.
+    # The codes g and G are long doubles, and m is a time span, which NumPy
+    # counts as an integer.
     return dtype.kind == 'b' or bool(
         jnp.issubdtype(dtype, jnp.number) and dtype.char not in 'gGm')
 
@@ -218,5 +219,5 @@ def name_of_type(dtype: object) -> str:
 
 
 def is_floating(dtype: object) -> bool:
-    """Return whether a type, or the type of a name, is floating-point."""
+    """Return whether a type, or the type with a name, is floating-point."""
     return bool(jnp.issubdtype(jnp.dtype(dtype), jnp.floating))

@@ -42,7 +42,8 @@ class Backup(keras.callbacks.Callback):
     -----
     The file ``training.json`` names the file of weights that belongs to it,
     and is replaced by one rename.  So a run that is killed leaves the last
-    complete backup.  The file of weights has those of the optimizer too.
+    complete backup.  The file of weights also holds the weights of the
+    optimizer.
 
     If several processes train, give each a folder of its own.
 
@@ -88,8 +89,8 @@ class Backup(keras.callbacks.Callback):
         self.save_freq = save_freq
         self._saved = 0
         self._epoch: int | None = None
-        # Number of batches of this epoch: read by earlier runs, trained on,
-        # and saved.
+        # Three numbers of batches of this epoch: read by earlier runs, trained
+        # on, and trained on at the last backup.
         self._offset = self._trained = self._saved_at = 0
 
     def get_epoch(self) -> int:
@@ -111,7 +112,7 @@ class Backup(keras.callbacks.Callback):
             self.batches.keep_states()
 
     def _find(self) -> dict[str, Any] | None:
-        """Return the content of the last backup, None if there is none."""
+        """Return the content of the last backup; None if there is none."""
         path = self.folder / _FILE
         try:
             text = path.read_text()

@@ -27,7 +27,7 @@ from fuel.utils.sparse import require_plain
 _MOST_AHEAD = 8
 # Keras's warning when an epoch has fewer batches than the first one.
 _RAN_OUT = 'Your input ran out of data'
-# The module of Keras that asks for batches.
+# The module of Keras that requests batches.
 _ADAPTER = 'keras.src.trainers.data_adapters.py_dataset_adapter'
 
 
@@ -66,8 +66,8 @@ class BatchesDataset(keras.utils.PyDataset):
     of the stream.  So ``shuffle`` of `fit` has no effect: give the stream a
     :class:`~fuel.schemes.ShuffledScheme`.  Keras's own workers do not run,
     since they would keep batches from one pass to the next.  If Keras leaves
-    a pass, such as the one from which it takes a batch to build a model, the
-    next pass begins again with the same batch.
+    a pass before its end, such as the pass from which it takes a batch to
+    build a model, the next pass begins again with the same first batch.
 
     In distributed training give each process its part of the stream,
     ``stream.shard('auto')``, or the whole stream, ``stream.shard(0, 1)``.
@@ -127,8 +127,8 @@ class BatchesDataset(keras.utils.PyDataset):
         self._start: State | None = None
         self._first = 0
         self._taken = 0
-        # The number of the adapter by which Keras reads the pass, and the
-        # numbers of adapters whose passes another adapter ended.
+        # The number of the adapter through which Keras reads the pass, and the
+        # numbers of the adapters whose passes were ended by another adapter.
         self._reader: int | None = None
         self._left: set[int] = set()
         # Pairs of a number of batches taken and the state after them.
@@ -218,7 +218,7 @@ class BatchesDataset(keras.utils.PyDataset):
             self._epoch = None
             self._taken = self._first
             if self._start is None:
-                # The stream has no state, so the next epoch takes its place.
+                # The stream has no state, so the next epoch is read instead.
                 self._first = self._taken = 0
             else:
                 self.stream.load_state_dict(self._start)
@@ -328,7 +328,7 @@ class BatchesDataset(keras.utils.PyDataset):
 
 
 def _checked(state: object, length: int) -> tuple[int, int]:
-    """Return a state's number of batches taken and number of ranks."""
+    """Check a state; return its numbers of batches taken and of ranks."""
     if isinstance(state, dict) and {'batches', 'shards', 'stream'} == set(
             state) and isinstance(state['stream'], dict):
         taken, shards = state['batches'], state['shards']

@@ -70,7 +70,7 @@ class StreamProvider(StreamReader):
         Parameters
         ----------
         pass_index : int, optional
-            Accepted, as some training loops pass it, without effect.
+            Has no effect. It is accepted since some training loops pass it.
         """
         sources = self.sources
         for example in self.stream.get_epoch_iterator():
@@ -260,7 +260,7 @@ class ProviderDataset(IterableDataset):
     ----------
     provider : callable
         A function without arguments that returns an iterable of entries, each
-        a list of columns. It is called once an epoch.
+        a list of columns. It is called once per epoch.
     names : tuple of str
         Names of the sources, one for each column.
     sources, axis_labels

@@ -129,7 +129,7 @@ def compose(*readers: Provider, check_alignment: bool = True,
 
 
 def firstn(reader: Provider, n: int) -> StreamReader:
-    """Return a reader of the first entries of a reader.
+    """Return a reader of the first `n` entries of a reader.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def _side_by_side(readers: tuple[Provider, ...], strict: bool) -> StreamLike:
 
 
 class One:
-    """Wraps a function of entries for a stage, which passes on tuples."""
+    """Wraps a function of entries for a stage, whose items are tuples."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -267,7 +267,7 @@ class Entry:
 
 
 class EntryLists(Transformer):
-    """Makes each batch of entries one entry: a list of entries."""
+    """Turns each batch of entries into one entry: a list of the entries."""
 
     def __init__(self, data_stream: StreamLike) -> None:
         super().__init__(data_stream, produces_examples=True)

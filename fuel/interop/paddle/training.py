@@ -19,8 +19,8 @@ from fuel.utils.signatures import signature_of
 from fuel.utils.sparse import require_plain
 
 Entry: TypeAlias = Sequence[Column]
-#: Names of layers in the order of the columns, or a dict from layers to
-#: numbers of columns.
+#: Names of layers in the order of the columns, or a dict from each layer to
+#: the number of its column.
 LayerMapping: TypeAlias = 'Sequence[str] | Mapping[str, int]'
 
 
@@ -98,8 +98,9 @@ def train(provider: Provider, mapping: LayerMapping, batch_size: int,
     total_pass : int
         Number of passes to make.
     step : callable
-        Called with each batch: a list of entries, and a dict from layers to
-        numbers of columns. :func:`to_feed` makes arrays of these arguments.
+        Called with each batch: a list of entries, and a dict from each layer
+        to the number of its column. :func:`to_feed` makes arrays of these
+        arguments.
 
     Raises
     ------
@@ -161,7 +162,7 @@ def to_feed(batch: Sequence[Entry], mapping: LayerMapping) -> dict[str, Any]:
 
 
 def as_columns(mapping: LayerMapping) -> dict[str, int]:
-    """Return the number of each layer's column, after a check."""
+    """Check a mapping; return a dict from layers to their column numbers."""
     if isinstance(mapping, str) or not mapping:
         raise ValueError(
             'mapping must be a list with the layer of each column, or a dict '

@@ -44,7 +44,7 @@ class ActorEpoch(RemoteEpoch):
     `asked`: the options of the last request to open the epoch.
     `answer`: a reference to the answer to that request; None once received.
     `calls`: for each batch that was requested, a reference to the batch and
-        the bytes that it may have.
+        the largest number of bytes that it may have.
     `life`: number of the worker's actors that were replaced before the epoch
         was opened.
     """
@@ -94,8 +94,8 @@ class ActorWorker(EpochWorker[ActorEpoch]):
     `start`: function that starts an actor.
     `stalled`: seconds without an answer after which an actor counts as
         stalled.
-    `max_restarts`: most actors that may die one after another without
-        making a batch.
+    `max_restarts`: largest number of actors that may die one after another
+        without making a batch.
     `needs`: resources that the actor needs, as text.
     `max_batches`, `max_bytes`: limits of prefetching.
     `restarts`: number of actors that were replaced.
@@ -116,7 +116,7 @@ class ActorWorker(EpochWorker[ActorEpoch]):
         self._start = start
         self._leases = leases
         self._deaths = 0
-        # Expected bytes of the next batch, from the batches before it.
+        # Bytes of the next batch, estimated from the batches before it.
         self._size: int | None = None
         self._actor = start()
         self._location = self._actor.locate.remote()

@@ -21,7 +21,7 @@ _TASK_BYTES = 16 << 20
 
 
 def to_ray(dataset: Dataset, rows_per_task: int | None = None) -> Any:
-    """Return a data set of Ray Data that reads a data set in parallel.
+    """Return a data set of Ray Data that reads a data set of Fuel in parallel.
 
     Parameters
     ----------
@@ -29,10 +29,10 @@ def to_ray(dataset: Dataset, rows_per_task: int | None = None) -> Any:
         A data set with `num_examples`, such as a split of an `H5PYDataset`.
         Its file must exist on every node, or be at a URL.
     rows_per_task : int, optional
-        Least number of examples in a read task.  Defaults to the number that
-        has 16 MiB.  If rows are stored in chunks of HDF5 or Zarr, or in row
-        groups of Parquet, a task ends at the end of a chunk or row group, so
-        that none is decoded twice.
+        Smallest number of examples in a read task.  Defaults to the number of
+        examples that together have 16 MiB.  If rows are stored in chunks of
+        HDF5 or Zarr, or in row groups of Parquet, a task ends at the end of a
+        chunk or row group.  So no chunk or row group is decoded twice.
 
     Returns
     -------

@@ -46,8 +46,8 @@ class ObjectLeases:
         self.limit = limit
         self.lent = 0
         self._loans: dict[int, _Loan] = {}
-        # The garbage collector may end a loan at any line, so it only
-        # appends to this queue.
+        # The garbage collector may end a loan at any line, so the end of a
+        # loan only appends to this queue.
         self._ended: deque[_Loan] = deque()
         self._writable: list[tuple[int, int]] = []
 

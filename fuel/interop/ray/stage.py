@@ -93,13 +93,13 @@ class RayWorkers(WorkerStage):
         must be one-to-one, and its random numbers must not depend on earlier
         items.
     resources : dict, optional
-        Resources that each actor needs, by name: ``'CPU'``, ``'GPU'``,
-        ``'memory'`` in bytes, or a resource of your own.  Defaults to
-        ``{'CPU': 1}``.
+        A dict from names of resources to the amount that each actor needs:
+        ``'CPU'``, ``'GPU'``, ``'memory'`` in bytes, or a resource of your own.
+        Defaults to ``{'CPU': 1}``.
     max_store : int, optional
         Number of batches that may be prefetched.  Defaults to 100.
     max_bytes : int, optional
-        Bytes of the object store that batches may take: one half for
+        Bytes of the object store that batches may use: one half for
         prefetched batches, the other half for delivered batches.  Each actor
         may make one batch, even if it is larger.  Defaults to
         ``config.shared_memory_bytes``, 1 GiB.

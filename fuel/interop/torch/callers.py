@@ -60,10 +60,10 @@ CLASSES = {
 
 
 def find_caller(*names: str, method: str | None = None) -> Any:
-    """Return the innermost object of some classes whose method is running.
+    """Return the innermost object of the given classes on the call stack.
 
-    The result is None if there is none.  A forked worker finds objects on its
-    parent's call stack too.
+    One of its methods is running.  The result is None if there is no such
+    object.  A forked worker finds objects on its parent's call stack too.
 
     Parameters
     ----------
@@ -96,11 +96,12 @@ def _values_of(name: str, function: str | None = None) -> Iterator[Any]:
 
 
 def is_len_of_loader() -> bool:
-    """Return whether ``len()`` of PyTorch's own loader calls ``__len__``.
+    """Return whether PyTorch's own loader computes its length.
 
     Such a loader takes the length of its data set for the number of batches.
     """
-    # The frame that called len(): it called __len__, which called this.
+    # The frame of the loader's __len__. It called __len__ of the data set,
+    # which called this function.
     frame = sys._getframe(2)
     return frame.f_code.co_name == '__len__' and isinstance(
         frame.f_locals.get('self'), DataLoader)
@@ -136,7 +137,7 @@ def refuse_keras() -> None:
 
 
 def counts_passes() -> bool:
-    """Return whether Accelerate sets the epoch, by its own counter."""
+    """Return whether Accelerate sets the epoch from its own counter."""
     return find_caller(_SHARD, _DISPATCHER, method='__iter__') is not None
 
 
@@ -240,7 +241,8 @@ def refuse_other_ranks(data: object, rank: RankShare,
 def _saved_ranks() -> int:
     """Return the number of ranks that saved the checkpoint being resumed.
 
-    The checkpoint is one of a Trainer; the result is 0 if it is not known.
+    The checkpoint is one of a Trainer. The result is 0 if the number is not
+    known.
     """
     for folder in _values_of('resume_from_checkpoint'):
         if isinstance(folder, (str, os.PathLike)):
@@ -289,9 +291,9 @@ def refuse_to_restart(stream: StreamLike, is_known: bool,
     """Raise ValueError if Lightning would resume at wrong data.
 
     A `DataLoader` of PyTorch has no state, so Lightning restores the number
-    of the batch, but not the position in the data. Between two epochs it
-    restores no state of a loader. It takes a state after the last batch of an
-    epoch for a state after the epoch.
+    of the batch, but not the position in the data. Between two epochs,
+    Lightning restores no state of a loader. It treats a state that was saved
+    after the last batch of an epoch as a state after the epoch.
 
     `stream`: the stream that is read.
     `is_known`: whether an epoch has begun, or the number of the epoch was
@@ -337,7 +339,7 @@ def find_fit_loop() -> Any:
 
 
 def is_stateful() -> bool:
-    """Return whether a `StatefulDataLoader`, which saves states, reads."""
+    """Return whether a `StatefulDataLoader` reads; it saves states."""
     return find_caller(_STATEFUL) is not None
 
 

@@ -22,8 +22,8 @@ class TorchDataset(ExamplesDataset):
     Parameters
     ----------
     dataset : torch.utils.data.Dataset
-        Any object with ``__len__`` and ``__getitem__``.  Its
-        ``__getitems__`` reads batches, if it has this method.
+        Any object with ``__len__`` and ``__getitem__``.  If it has a method
+        ``__getitems__``, that method reads batches.
     names : tuple of str, optional
         Names of the sources, one for each part of an example.  Defaults to the
         keys of an example that is a dict, to ``('features', 'targets')`` for
@@ -55,7 +55,7 @@ class TorchDataset(ExamplesDataset):
     memory.
 
     A saved state holds only positions.  If a data set draws random numbers in
-    ``__getitem__``, they are others after resuming.
+    ``__getitem__``, they differ after resuming.
 
     Examples
     --------
@@ -86,7 +86,11 @@ class TorchDataset(ExamplesDataset):
         self._use_sources()
 
     def _use_sources(self) -> None:
-        """Keep arrays over the tensors of a `TensorDataset`, by source."""
+        """Keep an array over the tensor of each source, if tensors have one.
+
+        This is done for a `TensorDataset` in the memory of the host, without
+        bfloat16.
+        """
         self._columns: list[Any] | None = None
         tensors = (self.dataset.tensors
                    if type(self.dataset) is TensorDataset else ())

@@ -28,7 +28,7 @@ _MOST_EPOCHS = 16
 
 
 class Session(NamedTuple):
-    """Identifies a pass of a loader; all workers of the pass have the same.
+    """Identifier of a pass of a loader; all workers of the pass share it.
 
     `seed`: number that the loader draws for its workers.
     `number`: number of epochs that these workers began before this pass.
@@ -83,7 +83,7 @@ class EpochRegister:
                          'origin': None})
 
     def has_begun(self, session: Session, worker: int) -> bool:
-        """Return whether another worker of a session has begun its epoch."""
+        """Return whether another worker has begun the epoch of a session."""
         return _find(self.read()['epochs'], session, worker) is not None
 
     def is_named(self) -> bool:
@@ -154,8 +154,8 @@ class EpochRegister:
                    reads_ahead: bool = False) -> EpochIterator[Any]:
         """Begin the next epoch in the process of the loader.
 
-        `reads_ahead`: whether the reader is ahead of the program, so that
-            states before the last item may be requested.
+        `reads_ahead`: whether the reader is ahead of the program. Then states
+            before the last item may be requested.
         """
         with self._locked():
             record = self.read()
@@ -192,8 +192,8 @@ class EpochRegister:
                      state: State) -> EpochIterator[Any]:
         """Resume a worker's part of an epoch from a saved state.
 
-        If the state was saved at the end of the epoch, the iterator is that of
-        the next epoch.
+        If the state was saved at the end of the epoch, the iterator reads the
+        next epoch.
         """
         iterator = _open(stream, state)
         with self._locked():
@@ -258,8 +258,8 @@ def _state_or_none(stream: Any, pending: State | None) -> State | None:
 def _before(record: dict[str, Any], number: int) -> tuple[int, State]:
     """Return the number and the first state of an epoch to start from.
 
-    It is the epoch with the given number if the record has it, otherwise the
-    first epoch whose number is known.
+    It is the epoch `number` if the record has its state, otherwise the first
+    epoch whose number is known.
     """
     for known in [*reversed(record['epochs']), record['origin']]:
         if known['state'] is not None and known['number'] == number:
@@ -276,11 +276,11 @@ def _before(record: dict[str, Any], number: int) -> tuple[int, State]:
 
 def _leave_empty(stream: StreamLike, record: dict[str, Any],
                  number: int) -> None:
-    """Give the number of an epoch without remaining batches to the next epoch.
+    """Give `number` to the next epoch if epoch `number` has no batches left.
 
-    After resuming at the end of an epoch, the pass over its rest has no
-    batches.  Trainers do not count such a pass, and would repeat it without
-    end.
+    After resuming at the end of an epoch, the pass over the rest of the epoch
+    has no batches.  Trainers do not count such a pass, and would repeat it
+    without end.
     """
     epochs = record['epochs']
     last = epochs[-1] if epochs else record['origin']
@@ -297,9 +297,9 @@ def _find(epochs: list[dict[str, Any]], session: Session,
           worker: int) -> dict[str, Any] | None:
     """Return the epoch that other workers of a session have begun, or None.
 
-    Two loaders may have the same seed, one after the other. So an epoch that
-    this worker has read, or whose first worker has ended, belongs to another
-    loader.
+    Two loaders that run one after the other may have the same seed. So an
+    epoch that this worker has read, or whose first worker has ended, belongs
+    to another loader.
     """
     return next((
         epoch for epoch in reversed(epochs)

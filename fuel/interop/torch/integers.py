@@ -32,14 +32,14 @@ def is_narrow(dtype: numpy.dtype[Any]) -> bool:
 
 
 def num_axes(stream: StreamLike) -> int:
-    """Return the number of axes of a source with one number an example."""
+    """Return the number of axes of a source with one number per example."""
     return 0 if stream.produces_examples else 1
 
 
 def as_int64(data: Batch, axes: int, chosen: Collection[bool]) -> Batch:
     """Return data with integer targets converted to int64.
 
-    A source is converted if its data are one integer an example.
+    A source is converted if it has one integer per example.
 
     `axes`: the number of axes of such data; see :func:`num_axes`.
     `chosen`: for each source, whether it becomes a tensor.
@@ -55,7 +55,7 @@ def request_int64(iterator: object, stream: StreamLike,
                   chosen: Collection[str] | None = None) -> None:
     """Request that an epoch reads integer targets as int64.
 
-    `chosen`: the sources that become tensors. Default: all.
+    `chosen`: the sources that become tensors. Defaults to all.
     """
     if not isinstance(iterator, DataIterator):
         return

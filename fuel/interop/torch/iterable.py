@@ -32,8 +32,8 @@ def as_iterable(stream: StreamLike, as_dict: Naming = False,
         data from one batch to the next.
     as_dict : bool or 'nested', optional
         Whether to return a dict from source names to data instead of a
-        tuple; ``'nested'``: a dict of dicts, by the parts of the names
-        between slashes.  Defaults to False.
+        tuple; ``'nested'``: a dict of dicts, whose keys are the parts of the
+        names between slashes.  Defaults to False.
     which_sources : tuple of str, optional
         The sources that become tensors; other sources, such as names of
         files, stay as they are.  Defaults to all.
@@ -45,8 +45,8 @@ def as_iterable(stream: StreamLike, as_dict: Naming = False,
         every process reads the whole stream.  A stream that is sharded
         already stays as it is.
     by : {'batch', 'example'}, optional
-        Whether a rank takes every n-th batch, the default, or its part of
-        each.
+        ``'batch'``, the default: a rank reads every n-th batch.
+        ``'example'``: a rank reads its part of each batch.
     uneven : {'uneven', 'drop', 'pad'}, optional
         What happens to batches that cannot be shared evenly; see
         :meth:`~fuel.streams.AbstractDataStream.shard`.  Defaults to None:
@@ -58,7 +58,7 @@ def as_iterable(stream: StreamLike, as_dict: Naming = False,
         collates is an error, since most collate functions make batches of
         batches.
     targets : {'int64', 'as stored'}, optional
-        The type of sources with one integer an example; see
+        The type of sources with one integer per example; see
         :func:`~fuel.interop.torch.to_torch`.  Defaults to ``'int64'``.
 
     Returns
@@ -66,14 +66,16 @@ def as_iterable(stream: StreamLike, as_dict: Naming = False,
     StreamIterable
         A data set whose length is the number of items in an epoch: the number
         of batches if the stream makes batches, not the number of examples.  A
-        warning is given if a program may take it for the number of examples.
+        warning is given if a program may take this length for the number of
+        examples.
 
     Raises
     ------
     ValueError
         If `which_sources` names sources that the stream does not have, or
         the stream cannot be shared by the ranks; at the first batch, if a
-        `DataLoader` without ``batch_size=None`` would make batches of them.
+        `DataLoader` without ``batch_size=None`` would make batches of
+        batches.
     fuel.exceptions.NotAStreamError
         If `stream` is a data set.
 

@@ -58,11 +58,11 @@ class Loader(torch.utils.data.DataLoader[Any]):
         stay as they are.
     as_dict : bool or 'nested', optional
         Whether a batch is a dict from source names to tensors instead of a
-        tuple; ``'nested'``: a dict of dicts, by the parts of the names
-        between slashes, so ``batch['obs']['image']`` for the source
-        ``'obs/image'``.  Defaults to False.
+        tuple; ``'nested'``: a dict of dicts, whose keys are the parts of the
+        names between slashes.  For the source ``'obs/image'``, write
+        ``batch['obs']['image']``.  Defaults to False.
     targets : {'int64', 'as stored'}, optional
-        The type of sources with one integer an example; see
+        The type of sources with one integer per example; see
         :func:`~fuel.interop.torch.to_torch`.  Defaults to ``'int64'``.
     which_sources : tuple of str, optional
         The sources that become tensors; other sources, such as names of
@@ -77,7 +77,7 @@ class Loader(torch.utils.data.DataLoader[Any]):
     ----------
     dataset : StreamIterable
         The data set of the loader.  Its length is the number of examples of
-        all ranks together, in which examples that ranks repeat count once.
+        all ranks together; examples that ranks repeat count once.
     batches_left : int
 
     Raises
@@ -302,7 +302,7 @@ class Loader(torch.utils.data.DataLoader[Any]):
             if self._iterator is None:
                 self._workers = Workers()
             begun.begin_in_workers(self._workers.next_session())
-            # A thread may ask for a state while workers start.
+            # A thread may request a state while workers start.
             self._pass = begun
             iterator = self._start_workers(begun)
         self._pass, self._is_loaded = begun, False
@@ -362,8 +362,8 @@ class Loader(torch.utils.data.DataLoader[Any]):
 class _Reading(Iterator[Any]):
     """An iterator over an epoch of a loader, which counts the batches.
 
-    The loader has no reference to the iterator, so that the workers end when
-    the program drops it.
+    The loader has no reference to the iterator. So the workers end when the
+    program drops the iterator.
     """
 
     def __init__(self, loader: Loader) -> None:

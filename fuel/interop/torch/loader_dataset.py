@@ -60,8 +60,8 @@ class LoaderDataset(StreamIterable):
     def __len__(self) -> int:
         """Return the number of examples.
 
-        If a loader of PyTorch asks for its own length, it is the number of
-        batches.
+        If a loader of PyTorch computes its own length, the result is the
+        number of batches.
         """
         if callers.is_len_of_loader():
             return len(self.stream)
@@ -161,7 +161,10 @@ class LoaderDataset(StreamIterable):
             self.load_state_dict(self.state_from(start, None))
 
     def state_before(self) -> State:
-        """Return the state if this loader itself has read no batch yet."""
+        """Return the state of a loader that has read no batch yet.
+
+        Raises: RuntimeError if another loader reads the data set.
+        """
         start = self.next_start()
         if start is not None:
             return of_stream(start)

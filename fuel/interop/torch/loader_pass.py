@@ -89,8 +89,8 @@ class Pass:
     def used(self) -> int | None:
         """Number of batches that the program has finished (int).
 
-        It is None if the program has finished all batches and the end of the
-        epoch.
+        It is None if the program has finished all batches and has read the
+        end of the epoch.
         """
         if self.progress is not None:
             return self.progress.used(self)

@@ -19,7 +19,7 @@ from fuel.utils.sparse import is_sparse
 def as_map(dataset: DatasetLike, as_dict: bool = False) -> MapStyleDataset:
     """Return a data set of Fuel as a map-style data set of PyTorch.
 
-    Samplers of PyTorch then choose the examples, in the place of an iteration
+    Samplers of PyTorch then choose the examples, instead of an iteration
     scheme.
 
     Parameters
@@ -27,8 +27,8 @@ def as_map(dataset: DatasetLike, as_dict: bool = False) -> MapStyleDataset:
     dataset : Dataset
         A data set with `num_examples` that takes indices as requests.
     as_dict : bool, optional
-        Whether examples are dicts by name of source rather than tuples.
-        Defaults to False.
+        Whether examples are dicts from source names to data rather than
+        tuples.  Defaults to False.
 
     Returns
     -------

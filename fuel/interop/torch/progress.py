@@ -75,8 +75,8 @@ class LightningProgress:
         """Return the number of batches of the pass that were trained on.
 
         The result is None if Lightning trains on no further batch of the
-        pass. After the last batch of the pass it is the number, since
-        Lightning may still have to read the end of the epoch.
+        pass. After the last batch of the pass, the result is the number and
+        not None, since Lightning may still have to read the end of the epoch.
         """
         trained = self._num_trained - self._trained_before
         is_cut = trained != running.num_batches
@@ -122,8 +122,8 @@ class LightningProgress:
         """Return whether Lightning resumes without a state of the loader.
 
         The caller has loaded no state. The result is True if Lightning resumes
-        in the middle of an epoch, or between two epochs and the number of the
-        epoch was not set.
+        in the middle of an epoch, or if it resumes between two epochs and the
+        number of the epoch was not set.
 
         `is_named`: whether the number of the epoch was set.
         """
@@ -135,6 +135,9 @@ class LightningProgress:
 
 
 def find_lightning() -> LightningProgress | None:
-    """Return Lightning's progress; None unless it reads a loader to train."""
+    """Return the progress of Lightning, if it reads a loader to train.
+
+    Otherwise the result is None.
+    """
     loop = callers.find_fit_loop()
     return None if loop is None else LightningProgress(loop)

@@ -18,8 +18,8 @@ from fuel.transport.shared_pickle import Shared, SharedPickle
 _STARTING = ('torch.utils.data.dataloader._MultiProcessingDataLoaderIter',
              ('torchdata.stateful_dataloader.stateful_dataloader.'
               '_StatefulMultiProcessingDataLoaderIter'))
-# Data that were sent to the workers of a pass, by loader; or by process, if
-# the loader is not known. They live as long as the loader or process.
+# For each loader, the data that were sent to the workers of its pass. The key
+# is the process if the loader is not known. The data live as long as the key.
 _sent: weakref.WeakKeyDictionary[Any, list[SharedPickle]] = (
     weakref.WeakKeyDictionary())
 

@@ -1,9 +1,9 @@
-"""Send tensors of loader workers through slots of shared memory, reused.
+"""Send tensors of loader workers through reused slots of shared memory.
 
-PyTorch makes new shared memory for each tensor, and a connection that sends
-the descriptor of that memory; both take longer than the copy. Slots are mapped
-once. The worker and the process of the loader share a byte for each slot, in
-which the loader's process reports that it no longer uses the slot.
+For each tensor, PyTorch makes new shared memory, and a connection to send the
+descriptor of that memory. Both take longer than copying the tensor. Slots are
+mapped once. The worker and the process of the loader share a byte for each
+slot, in which the loader's process reports that it no longer uses the slot.
 """
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ Handle: TypeAlias = Any
 
 
 class LentSlot:
-    """A slot that the stages of a batch use.
+    """A slot that was lent to the stages that make a batch.
 
-    `sent`: whether the slot was sent, so that the loader's process frees it.
+    `sent`: whether the slot was sent. Then the loader's process frees it.
     """
 
     def __init__(self, slot: Slot, nbytes: int) -> None:
@@ -99,7 +99,7 @@ class SlotSender:
         return lent
 
     def _collect(self) -> None:
-        """Return the slots that are no longer used to the pool."""
+        """Give slots that are no longer used back to the pool."""
         kept = []
         for lent in self._lent:
             number = lent.slot.number
@@ -141,11 +141,12 @@ def make_sender(budget: int) -> SlotSender | None:
 
 
 class WorkerTensor(torch.Tensor):
-    """A tensor for which a loader's queue has a faster way to send it.
+    """A tensor that a loader's queue sends in a faster way.
 
-    In every other respect it is an ordinary tensor: when it is received,
-    copied, pickled or computed with. If a function of the user changed more
-    than its values, it is sent as an ordinary tensor.
+    In every other respect it is an ordinary tensor. Receiving it, copying it,
+    pickling it and computing with it give ordinary tensors. If a function of
+    the user changed more than the values, the tensor is sent as an ordinary
+    tensor.
     """
 
     __torch_function__ = torch._C._disabled_torch_function_impl
@@ -222,7 +223,8 @@ def receive(key: Key, control: Handle, limit: int, dropped: Sequence[int],
             nbytes: int, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
     """Return a tensor over a slot, which is lent to the tensor."""
     if key not in _received:
-        # A copy: loaders that pin memory receive in threads of their own.
+        # Iterate over a copy, since other threads may change the dict:
+        # loaders that pin memory receive in threads of their own.
         for other in list(_received):
             if not is_alive(other[0]):
                 _received.pop(other, None)
@@ -238,6 +240,6 @@ def receive(key: Key, control: Handle, limit: int, dropped: Sequence[int],
         slot, segment, [(offset, nbytes)],
         lambda parts: torch.from_numpy(
             numpy.frombuffer(parts[0], dtype).reshape(shape)))
-    # If too much is lent already, the tensor is a copy.
+    # If too much is lent already, the tensor is a copy: report the free slot.
     received.free()
     return tensor

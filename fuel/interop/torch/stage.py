@@ -47,7 +47,7 @@ def to_torch(stream: StreamLike,
         The sources that become tensors; other sources stay as they are.
         Defaults to all.
     targets : {'int64', 'as stored'}, optional
-        The type of sources with one integer an example, such as classes.
+        The type of sources with one integer per example, such as classes.
         ``'int64'``, the default, is the type that losses of PyTorch require;
         ``'as stored'`` keeps the type of the arrays.  Truth values, uint64
         and integers of any other shape keep their type in both cases.
@@ -87,7 +87,7 @@ def to_torch(stream: StreamLike,
 
 
 class ToTorch(DeviceStage):
-    """A stage that makes tensors of arrays, which share the memory.
+    """A stage that makes tensors that share the memory of the arrays.
 
     :func:`to_torch` makes it, with the same arguments.
 
@@ -264,7 +264,7 @@ class DeviceCopier:
                         if device.type == 'cuda' else None)
 
     def start(self, batch: Batch) -> Batch:
-        """Return the batch on the device; its copy may still run."""
+        """Return the batch on the device; the copy may not be finished yet."""
         if self._stream is None:
             return self._copied(batch)
         with torch.cuda.stream(self._stream):

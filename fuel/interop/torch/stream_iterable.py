@@ -52,8 +52,8 @@ class StreamIterable(IterableDataset[Any]):
     joins_batches : bool
     targets : str
     reader_holds_back : bool
-        Without workers: whether states may be requested that are before the
-        last batch read, since the reader holds batches back.
+        Without workers: whether the reader holds batches back.  Then states
+        before the last batch read may be requested.
 
     Notes
     -----
@@ -244,7 +244,8 @@ class StreamIterable(IterableDataset[Any]):
         self._register.set_epoch(self.stream, not_negative('epoch', epoch))
 
     def _begin_here(self) -> EpochIterator[Any]:
-        # Trainers show only with the first item that they read ahead.
+        # Only when the first item is read is it known whether a trainer reads
+        # ahead.
         self._reads_ahead = self.reader_holds_back or callers.reads_ahead()
         return self._with_targets(
             self._register.begin_here(self.stream, self._reads_ahead))
@@ -397,7 +398,7 @@ class StreamIterable(IterableDataset[Any]):
     def _share_here(self) -> Share | None:
         """Return the share that this process reads; None if there is none.
 
-        It is also None if the reader is ahead of the program.
+        The result is also None if the reader is ahead of the program.
         """
         share = self._share
         if share is None or self._reads_ahead or not (
@@ -481,8 +482,8 @@ class StreamIterable(IterableDataset[Any]):
 
 def _end_without_parent() -> None:
     """End this worker if the process that started it has died."""
-    # PyTorch's worker takes its present parent for that process, and would
-    # wait for ever for the present parent to end.
+    # PyTorch's worker would take its present parent for that process, and
+    # would wait forever for the present parent to end.
     parent = multiprocessing.parent_process()
     if parent is not None and not (
             os.getppid() == parent.pid if _is_forked() else parent.is_alive()):

@@ -1,4 +1,4 @@
-"""Make tensors of the data of streams, over the same memory."""
+"""Make tensors from the data of streams, in the same memory."""
 from __future__ import annotations
 
 import functools
@@ -43,7 +43,7 @@ def as_tensors(data: Batch, stream: StreamLike,
 
 
 def _of_plain_array(array: object) -> torch.Tensor:
-    """Return the tensor of an array; TypeError unless it is plain.
+    """Return the tensor of an array; raise TypeError if it is not plain.
 
     Plain arrays are writable, aligned and contiguous, like those of Fuel.
     """
@@ -104,9 +104,10 @@ def sparse_tensor(parts: Sequence[torch.Tensor],
 
 
 def expect_sparse(types: SourceTypes) -> None:
-    """Prevent PyTorch's warning, if workers will send sparse tensors.
+    """Prevent a warning of PyTorch if workers will send sparse tensors.
 
-    PyTorch makes these tensors, and would warn, in the receiving process.
+    In the receiving process, PyTorch itself makes these tensors, and would
+    warn.
     """
     if any(known.is_sparse for known in types.values()):
         _hear_of_sparse_tensors()

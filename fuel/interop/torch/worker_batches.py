@@ -32,7 +32,7 @@ class SlotOutputs(Outputs):
         self._sender = sender
         self._sizes = list(sizes)
         self.takes_rows = takes_rows
-        # The slots that stages use, by address of their memory.
+        # A dict from the address of the memory to each slot that stages use.
         self._given: dict[int, LentSlot] = {}
 
     def give(self, nbytes: int) -> NDArray[numpy.uint8] | None:
@@ -49,11 +49,11 @@ class SlotOutputs(Outputs):
         return memory
 
     def take(self, parts: list[Any], place: int) -> None:
-        """Replace an array that fills a lent memory by a tensor over it.
+        """Replace an array that fills the memory of a slot by a tensor.
 
-        The memory is that of a slot. If a stage still uses the slot, the array
-        is copied instead. An array that fills only a part of the memory is
-        left unchanged.
+        The tensor uses the memory of the slot. If a stage still uses the slot,
+        the array is copied instead. An array that fills only a part of the
+        memory is left unchanged.
         """
         array = parts[place]
         lent = self._given.get(address_of(array))
@@ -94,7 +94,7 @@ class SharedBatches:
         self._sender = sender
         # Sizes of the large arrays of the last batch, in bytes.
         self.expected: list[int] = []
-        # Sizes of arrays that only other stages use, in bytes.
+        # Sizes of slots that stages used, but not for outputs, in bytes.
         self._unused: set[int] = set()
 
     def read(self, iterator: EpochIterator[Batch]) -> Batch:

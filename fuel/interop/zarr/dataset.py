@@ -137,7 +137,7 @@ class ZarrDataset(RowsDataset, WithStorageOptions):
             for name, array in arrays.items()}
 
     def _open(self) -> dict[str, Any]:
-        """Return the arrays of the store, by name."""
+        """Return a dict from names to the arrays of the store."""
         found = self._origin
         if isinstance(found, RemotePath):
             found = _open_remote(found)
@@ -227,7 +227,7 @@ def _groups(array: zarr.Array[Any], name: str, path: str,
 def _decoder(array: zarr.Array[Any], name: str, path: str, size: int,
              dtype: numpy.dtype[Any], folder: Folder | None,
              secrets: Secrets | None) -> Callable[[int], NDArray[Any]]:
-    """Return a function that decodes the chunks with a given first index.
+    """Return a function that decodes the chunks of a group of rows.
 
     `secrets`: secrets of a store at a URL, which errors must not show.
     """
@@ -262,7 +262,8 @@ class Folder:
     files of a chunk are compared again after the chunk was read.
 
     `path`: path of the folder.
-    `identity`: equal as long as no file of the folder changes.
+    `identity`: numbers that stay equal as long as no file of the folder
+        changes.
     """
 
     is_remote = False
@@ -273,8 +274,8 @@ class Folder:
         self.identity = _identity(self._states)
 
     def is_current(self) -> bool:
-        """Return whether no file was changed since the folder was opened; True
-        if the folder was removed."""
+        """Return whether all files are as they were when the folder was
+        opened; True if the folder was removed."""
         now = dict(_look(self.path))
         return not now or now == self._states
 
@@ -284,9 +285,9 @@ class Folder:
             raise self._changed('a file of it')
 
     def check_chunks(self, array: zarr.Array[Any], first: int) -> None:
-        """Raise DamagedFileError if chunks with a first index were changed.
+        """Raise DamagedFileError if the chunks of a group were changed.
 
-        `first`: the index of the chunks along the first axis.
+        `first`: the index of these chunks along the first axis.
         """
         parts = array.chunks if IS_ZARR_2 else array.shards or array.chunks
         rest = [range(-(-length // part)) for length, part in zip(
