@@ -1,4 +1,4 @@
-"""Measurements as a flat dict of numbers by name, for loggers."""
+"""Measurements as a flat dict from names to numbers, for loggers."""
 from __future__ import annotations
 
 import dataclasses
@@ -39,7 +39,7 @@ _HELP = {
     'bytes_fetched': 'Bytes that servers of files sent to the {}',
     'retries': 'Requests to servers of files that the {} made again'}
 _UNITS = ('seconds', 'bytes')
-# Fuller names for metrics than those of their fields.
+# Names of metrics that are longer than the names of their fields.
 _IN_FULL = {'written': 'written_bytes', 'timed': 'timed_items'}
 # Characters that MLflow or TensorBoard do not allow in a name.
 _UNWANTED = re.compile(r'[^A-Za-z0-9_.-]+')
@@ -90,14 +90,14 @@ def as_flat(measured: Measurements | None) -> dict[str, float]:
     ----------
     measured : Measurements or None
         The result of ``stream.measurements()``, or its `interval`: the
-        measurements since the call before.  The first result has no interval;
-        for None an empty dict is returned.
+        measurements since the call before.  In the first result, `interval` is
+        None; for None an empty dict is returned.
 
     Returns
     -------
     dict of str to float
-        Numbers by name.  A name follows the conventions of OpenTelemetry, with
-        the unit at its end, then a slash and the stage:
+        A dict from names to numbers.  A name follows the conventions of
+        OpenTelemetry, with the unit at its end, then a slash and the stage:
         ``'fuel.stage.work.seconds/1.Cast'``.  TensorBoard and Weights & Biases
         group names by the part before the slash.  In addition to the fields,
         the dict has:
@@ -108,7 +108,7 @@ def as_flat(measured: Measurements | None) -> dict[str, float]:
             examples that the consumer received per second;
         ``fuel.stage.stall.ratio/...``
             fraction of the time that the consumer waited for this stage.  The
-            stage with the largest one is the bottleneck;
+            stage with the largest fraction is the bottleneck;
         ``fuel.stage.queue.ratio/...``
             prefetched batches as a fraction of the limit, 0 to 1, for stages
             with a queue.
@@ -149,7 +149,7 @@ def place_of(stage: StageMeasurements) -> str:
 
 
 class StepLog:
-    """Measures a stream over every n training steps, for a logger.
+    """Measures a stream after every n training steps, for a logger.
 
     It does not change the interval of ``stream.measurements()``.
 

@@ -90,24 +90,24 @@ def serve_metrics(streams: StreamLike | Mapping[str, StreamLike],
                   rank: int | None = None) -> MetricsServer:
     """Start a server of the measurements of streams, for Prometheus.
 
-    A thread answers ``GET /metrics`` in the text format of Prometheus.  To
-    read the counters, the thread does not wait for the epochs.  The answer has
+    A thread answers ``GET /metrics`` in the text format of Prometheus.  It
+    reads the counters without waiting for the epochs that run.  The answer has
     names and measurements of stages, but no data.
 
     Parameters
     ----------
     streams : AbstractDataStream or dict of str to AbstractDataStream
-        The outermost stage, or several by name.  The name becomes the label
-        ``stream``.
+        The outermost stage of a pipeline, or a dict from names to such stages.
+        The name becomes the label ``stream``.
     port : int
-        Port at which to listen. 0 takes a free port: see `MetricsServer.port`.
+        Port at which to listen. 0 means a free port: see `MetricsServer.port`.
     host : str, optional
         Address at which to listen.  Defaults to ``'127.0.0.1'``: only this
         host can connect.  ``''`` means every interface.  There is no
         encryption and no authentication.
     rank : int, optional
-        The label ``rank``.  Defaults to None: the rank by which the stream is
-        sharded, or no label.
+        The label ``rank``.  Defaults to None: the rank of the stream's shard,
+        or no label if the stream is not sharded.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def serve_metrics(streams: StreamLike | Mapping[str, StreamLike],
 class MetricsServer:
     """Answers ``GET /metrics`` until it is closed.
 
-    :func:`serve_metrics` returns it.  It is a context manager, which closes it
+    :func:`serve_metrics` returns it.  As a context manager, the server closes
     at the end of the block.
 
     Attributes
@@ -157,7 +157,7 @@ class MetricsServer:
     address : str
         Address of the metrics, such as ``'http://127.0.0.1:9464/metrics'``.
     port : int
-        Number of the port at which it listens.
+        Number of the port at which the server listens.
     """
 
     def __init__(self, collect: Callable[[], Iterable[Sample]], port: int,
@@ -180,7 +180,7 @@ class MetricsServer:
         _all.add(self)
 
     def close(self) -> None:
-        """Close the port; does nothing if it is closed."""
+        """Close the port, unless it is closed already."""
         if self in _all:
             _all.discard(self)
             self._server.shutdown()
@@ -232,7 +232,7 @@ class _Server(ThreadingMixIn, TCPServer):
         now = time.monotonic()
         for request, deadline in list(self._open.items()):
             if now > deadline:
-                # Its thread, which waits for it, closes it.
+                # The thread that waits for the connection then closes it.
                 with suppress(OSError):
                     request.shutdown(socket.SHUT_RDWR)
 

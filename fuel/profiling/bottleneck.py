@@ -10,8 +10,8 @@ from fuel.profiling.report import StageProfile
 # If a smaller share of the time is spent waiting for data, data are not the
 # bottleneck.
 IDLE = .1
-# Workers that could make so many times as many batches as are read are not the
-# bottleneck.
+# Workers are not the bottleneck if they could make this many times as many
+# batches as are read.
 SPARE = 4.
 
 

@@ -1,6 +1,8 @@
-"""Measurements of a pipeline, which can be added and subtracted, and functions
-that read them from the meters of the stages, including stages in other
-processes."""
+"""Measurements of a pipeline, and functions that make them.
+
+The functions read the meters of the stages, including stages in other
+processes. Measurements can be added and subtracted.
+"""
 from __future__ import annotations
 
 import dataclasses
@@ -45,7 +47,7 @@ class StageMeasurements:
         Class of the stage, with the user's function in parentheses if it calls
         one.
     depth : int
-        Number of stages that read it.
+        Number of stages that read it, directly or indirectly.
     runs_in : str
         ``'this process'``, ``'2 workers'``, ``'server host:port'``.
     processes : int
@@ -54,7 +56,8 @@ class StageMeasurements:
         Number of batches (or examples) that the stage made, number of examples
         in them, and bytes of their arrays.
     written : int
-        Bytes of the arrays that the stage made. It passed the other arrays on.
+        Bytes of the arrays that the stage itself made, without arrays that it
+        only passed on.
     timed : int
         Number of items whose time was measured. If items take less than 20
         microseconds, one of 64 is measured, and its time counts for all of
@@ -76,12 +79,13 @@ class StageMeasurements:
         Number of restarts of its workers, or of its connection.
     bytes_read, chunks_decoded, bytes_decoded : int
         Bytes read from files, except from mapped ones; number of decoded
-        chunks of HDF5 files; and bytes of those chunks. They are counts of the
-        whole process, in the measurements of its first stage that reads a data
-        set.
+        chunks of HDF5 files; and bytes of those chunks. These are counts of
+        the whole process. Only the first stage of the process that reads a
+        data set has them.
     requests, bytes_fetched, retries : int
-        Number of answered requests to servers of files, bytes that they sent,
-        and number of repeated requests; also counts of the whole process.
+        Number of answered requests to servers of files, bytes that the servers
+        sent, and number of repeated requests. These are also counts of the
+        whole process.
     remedy : str
         The usual remedy if this stage takes the most time.
     """
@@ -151,8 +155,8 @@ class Measurements:
         Seconds within epochs, from the request for the first item: the sum of
         `stall_seconds` and `consumer_seconds`.
     stall_seconds : float
-        Seconds that the consumer waited for items. Each stage's
-        `stall_seconds` has its part.
+        Seconds that the consumer waited for items. The `stall_seconds` of a
+        stage are the part in which that stage was the slowest.
     consumer_seconds : float
         Seconds that the consumer did something else, such as a training step.
     items, examples : int
@@ -364,7 +368,7 @@ def _thread_names() -> dict[int | None, str]:
 
 
 def stage_paths(stream: Any) -> dict[StageMeter, Path]:
-    """Return the path of each stage in this process, by the stage's meter."""
+    """Return a dict from the meters to the paths of this process's stages."""
     return {stage_of(one).meter: (number,) for number, (_, one)
             in enumerate(stages_here(stream))}
 
@@ -386,8 +390,8 @@ def stages_here(stream: Any) -> list[tuple[int, Any]]:
 
 
 def remote_stage(stream: object) -> Any:
-    """Return the stage of a stream whose epochs other processes or threads
-    make (RemoteStage); None for another stream."""
+    """Return the RemoteStage of a stream whose epochs are made by other
+    processes or threads; None for any other stream."""
     stage = stage_of(stream)
     return stage if stage.is_remote else None
 
@@ -412,7 +416,7 @@ def _measure_stage(stream: Any, number: int, depth: int, outermost: StageMeter,
     yield replace(
         here, runs_in=runs_in, processes=stage.num_processes,
         queue_items=ready, queue_size=size)
-    # Another thread may add to it meanwhile.
+    # Copy the reports, since another thread may add some meanwhile.
     for below in sum_of(list(meter.reports.values())):
         place = runs_in if below.runs_in == HERE else (
             f'{below.runs_in} of {runs_in}')
@@ -431,10 +435,12 @@ def keep_sums(meter: StageMeter) -> None:
 
 
 def time_all(stream: Any, *, is_exact: bool) -> None:
-    """Measure the time of each item of a pipeline or, unless `is_exact`, of
-    slow items and of one of 64 fast ones.
+    """Set which items of a pipeline are timed.
 
     Stages in other processes change from the next epoch on.
+
+    `is_exact`: whether each item is timed. If False, slow items and one of 64
+        fast items are timed.
     """
     for _, one in stages_here(stream):
         stage_of(one).meter.is_exact = is_exact

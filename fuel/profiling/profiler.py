@@ -39,8 +39,8 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
         workers. Stages that a :class:`~fuel.streams.ServerDataStream` reads
         are measured in the server, for all its clients.
     batches : int, optional
-        Number of batches, or examples, to measure, in as many epochs as they
-        need. Defaults to 100.
+        Number of batches, or examples, to measure. As many epochs are read as
+        are needed. Defaults to 100.
     warm_up : int, optional
         Number of batches to read before the measurement: the first ones wait
         for files and processes. Defaults to 2.
@@ -49,9 +49,9 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
         how long training waits for data. Defaults to None: the batches are
         only read.
     headroom : bool, optional
-        Whether to call `step` as often again, with copies of one loaded batch.
-        This measures the speed of training if data cost no time. Defaults to
-        False.
+        Whether to call `step` again the same number of times, with copies of
+        one loaded batch. This measures the speed of training if data cost no
+        time. Defaults to False.
 
     Returns
     -------
@@ -68,15 +68,17 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
     Notes
     -----
     The stream's state is restored if no epoch was running and the stream has a
-    state. If the data set converts data while it reads them, the time counts
-    as the data set's. Stages in other processes are measured from the start of
-    the profile, with their prefetched batches.
+    state. If the data set converts data while it reads them, the time of the
+    conversion counts as time of the data set. Stages in other processes are
+    measured from the start of the profile, including the batches that they
+    prefetch.
 
     With `headroom`, each call of `step` gets a new copy, so it may change the
     batch; the copying is not timed. A step on a GPU, with PyTorch or JAX,
-    returns before its work is done. It must wait for its result at its end:
-    ``torch.cuda.synchronize()``, ``jax.block_until_ready(...)``. Otherwise
-    only the time to start the work is measured.
+    returns before its work is done. So the step must wait for its result
+    before it returns: call ``torch.cuda.synchronize()`` or
+    ``jax.block_until_ready(...)``. Otherwise only the time to start the work
+    is measured.
 
     Examples
     --------
@@ -100,7 +102,8 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
         raise ValueError(
             'headroom=True compares training steps, and there is none: pass '
             'step=..., a function of a batch')
-    # First, since workers may begin the next epoch to return its state.
+    # Do this before the state is read: to return a state, workers may begin
+    # the next epoch.
     reading = _Reading(stream)
     before = None
     try:
@@ -206,7 +209,7 @@ class _Reading:
     def read(self, count: int,
              step: Callable[[Any], object] | None = None
              ) -> tuple[int, float]:
-        """Read some items, in as many epochs as it takes.
+        """Read `count` items, in as many epochs as are needed.
 
         Returns: the number of items, and the seconds of the steps.
         """

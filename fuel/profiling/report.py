@@ -24,7 +24,8 @@ LINE, COLUMNS = 18, 90
 # Colours for work and waiting, which most people can distinguish, also in
 # grey.
 WORK, WAIT = '#3b75af', '#d8a13c'
-# Added to the number of a process if one in another container has the same.
+# Added to the identifier of a process if a process in another container has
+# the same identifier.
 _OTHER_PID = 1 << 22
 
 
@@ -42,8 +43,8 @@ class StageProfile:
         ``'this process'``, ``'2 workers'``, ``'server host:port'``.
     seconds : float
         Its own time, without the stages that it reads; summed over the
-        workers. For a stage that reads batches of other processes, the time of
-        receiving them.
+        workers. For a stage that reads batches of other processes, the time
+        that it takes to receive them.
     waiting : float
         Part of `seconds` that was spent waiting for another process.
     share : float
@@ -53,7 +54,8 @@ class StageProfile:
         Batches or examples.
     examples : int
     written : int
-        Bytes of the arrays that the stage made. It passed the other arrays on.
+        Bytes of the arrays that the stage itself made, without arrays that it
+        only passed on.
     processes : int
         Number of workers that share the work.
     remedy : str
@@ -206,7 +208,8 @@ class Profile:
              f'height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
              'font-family="sans-serif" font-size="13" fill="currentColor">'),
             '<title>Time of each stage</title>',
-            # The colour of the text around it, or of a file that is opened.
+            # Use the colour of the text around the picture; if the file is
+            # opened by itself, use the viewer's text colour.
             ('<style>svg:root{color-scheme:light dark;color:CanvasText}'
              '</style>')]
         for place, stage in enumerate(self.stages):
@@ -236,7 +239,7 @@ class Profile:
         Raises
         ------
         ValueError
-            If it has another extension.
+            If the path has another extension.
         """
         name = os.fspath(path)
         ending = os.path.splitext(name)[1].lower()
