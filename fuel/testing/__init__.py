@@ -1,7 +1,8 @@
 """Checks of what users write: data sets, schemes, stages and streams.
 
-Each check runs the contracts that Fuel's own parts fulfil, and raises a
-:class:`BrokenPromiseError` that names the promise and what broke it.
+Each check tests promises that Fuel's own classes keep. If a promise is broken,
+the check raises a :class:`BrokenPromiseError` that names the promise and what
+broke it.
 """
 from fuel.testing.datasets import DATASET_PROMISES, check_dataset
 from fuel.testing.promises import BrokenPromiseError

@@ -1,4 +1,4 @@
-"""Compare, walk through and overwrite the data of any stream."""
+"""Record, compare and overwrite the data of any stream."""
 from __future__ import annotations
 
 import hashlib

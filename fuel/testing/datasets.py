@@ -40,14 +40,14 @@ def check_dataset(build: Callable[[], DatasetLike], *,
     Parameters
     ----------
     build : callable
-        Makes a new data set.  All data sets that it makes are equal.  Ten
-        examples are a good number.
+        A function that makes a new data set.  All data sets that it makes are
+        equal.  Ten examples are a good number.
     schemes : list of IterationScheme, optional
         The iteration schemes with which streams read the data set.  None in
-        the list: a stream reads without requests.  If the data set has an
-        example iteration scheme and `num_examples`, the default is batches in
-        order, shuffled batches, and examples by the data set's own scheme.
-        Otherwise the default is one stream without requests.
+        the list means a stream that reads without requests.  If the data set
+        has an example iteration scheme and `num_examples`, the default is
+        batches in order, shuffled batches, and examples by the data set's own
+        scheme.  Otherwise the default is one stream without requests.
     promises : iterable of str, optional
         Keys of :data:`DATASET_PROMISES`.  Defaults to all.
     another_process : bool or ReplayProcess, optional
@@ -112,8 +112,8 @@ class DatasetCase:
     def read(self, dataset: Any, state: object) -> list[list[Frozen]]:
         """Return the data of each scheme's requests.
 
-        They are the first two requests, or the first alone if the data set
-        has a state.
+        The requests are the first two of each scheme, or only the first one if
+        the data set has a state.
         """
         return [[freeze(dataset.get_data(state, request))
                  for request in requests[:2 if state is None else 1]]
@@ -122,7 +122,7 @@ class DatasetCase:
 
 def stream_over(build: Callable[[], DatasetLike],
                 scheme: bytes) -> DataStream:
-    """Return a new stream that reads a new data set by a pickled scheme."""
+    """Return a new stream over a new data set, with a pickled scheme."""
     return DataStream(build(), iteration_scheme=pickle.loads(scheme))
 
 
@@ -217,7 +217,7 @@ def check_streams(case: DatasetCase) -> None:
                      another_process=case.another_process)
 
 
-#: The checks of a data set, by name.
+#: A dict from names to the checks of a data set.
 DATASET_PROMISES: Promises[DatasetCase] = {
     'sources': check_sources,
     'labels': check_labels,

@@ -1,7 +1,8 @@
-"""Inject faults at named points: kill, raise or wait where it matters.
+"""Inject faults at named points: end the process, raise an error, or wait.
 
-At each point a process may end in the middle of an operation.  The points have
-names, so that tests of crashes need no private names of modules:
+These are points at which a process may end in the middle of an operation.
+Tests of crashes use the names of the points, and need no private names of
+modules:
 
 'channel send', 'channel receive'
     a message to, or from, another process of this host;
@@ -38,7 +39,7 @@ from fuel.utils import seams
 
 __all__ = ['POINTS', 'intercept']
 
-#: The module that defines each point, by name of the point.
+#: A dict from the name of each point to the module that defines the point.
 POINTS = {
     'channel send': 'fuel.transport.channel',
     'channel receive': 'fuel.transport.channel',

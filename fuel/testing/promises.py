@@ -52,13 +52,13 @@ def expect_made(made: object, kind: str, method: str) -> None:
 
 def keep(promises: Promises[Case], names: Iterable[str] | None,
          case: Case) -> None:
-    """Check some promises of one object.
+    """Check promises of one object.
 
     Parameters
     ----------
     promises : dict
-        The function that checks each promise, by name of the promise.  The
-        first paragraph of its docstring states the promise.
+        A dict from the name of each promise to the function that checks it.
+        The first paragraph of the function's docstring states the promise.
     names : iterable of str or None
         Names of the promises to check; None means all.
     case : object

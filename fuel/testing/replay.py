@@ -138,7 +138,7 @@ class ReplayProcess:
 
     connection: Connection | None = None
     # Number of the check at which the process ended the import of the script;
-    # None if it imported the whole script, or none.
+    # None if it imported the whole script, or no script.
     _left_at: int | None = None
 
     def _start(self, main: Main) -> Connection:
@@ -161,8 +161,8 @@ class ReplayProcess:
         Parameters
         ----------
         build : callable
-            Makes the stream.  `build` must pickle, as functions of modules
-            do.
+            A function that makes the stream.  It must pickle, as functions
+            that are defined in modules do.
         positions : sequence of tuple
 
         Raises
@@ -310,7 +310,7 @@ def up_to_end(epoch: Iterable[Any]) -> Iterator[Any]:
 
 @contextmanager
 def replaying(another_process: ReplayProcess | bool) -> Iterator[Replay]:
-    """Yield the function that reads on from saved positions.
+    """Yield the function that resumes from saved positions.
 
     `another_process`: see :func:`~fuel.testing.check_stream`.
     """

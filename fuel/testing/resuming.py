@@ -1,4 +1,4 @@
-"""Check what a stream promises of saved positions."""
+"""Check what a stream promises about saved positions."""
 from __future__ import annotations
 
 import json
@@ -10,7 +10,7 @@ from fuel.testing.replay import (
 from fuel.testing.data import Frozen, freeze, freeze_all
 from fuel.testing.promises import Promises, expect
 
-#: Bytes of a state as JSON: it holds counts, never data.
+#: Limit of the bytes of a state as JSON: a state holds counts, never data.
 MOST_BYTES = 20000
 
 
@@ -161,7 +161,7 @@ def check_stream_alone(case: StreamCase) -> None:
                               'Of a pickled stream')
 
 
-#: The checks of saved positions, by name.
+#: A dict from names to the checks of saved positions.
 RESUMING_PROMISES: Promises[StreamCase] = {
     'state in another process': check_states,
     'pickle in another process': check_pickles,

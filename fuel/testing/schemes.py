@@ -21,7 +21,7 @@ from fuel.testing.promises import (
 )
 from fuel.typing import SchemeLike
 
-#: Requests that are read of an epoch, which may be endless.
+#: Most requests that are read of an epoch, since an epoch may be endless.
 MOST_REQUESTS = 100
 
 Builder = Callable[[], Any]
@@ -29,7 +29,7 @@ Builder = Callable[[], Any]
 
 def check_scheme(build: Callable[[], SchemeLike], *,
                  promises: Iterable[str] | None = None) -> None:
-    """Check that an iteration scheme keeps what Fuel promises of each.
+    """Check that an iteration scheme keeps what Fuel promises of every scheme.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def check_state(build: Builder) -> None:
                f'from which {found} came for {both}.')
 
 
-#: The checks of a scheme, by name.
+#: A dict from names to the checks of a scheme.
 SCHEME_PROMISES: Promises[Builder] = {
     'kind': check_kind,
     'iterator': check_iterator,

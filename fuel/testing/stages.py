@@ -1,4 +1,4 @@
-"""Check what a stage promises to the streams below and above it."""
+"""Check what a stage promises to the streams upstream and downstream."""
 from __future__ import annotations
 
 import sys
@@ -39,12 +39,12 @@ from fuel.utils.sparse import count_rows, is_sparse, iterate_rows, row_of
 Builder: TypeAlias = Callable[[], StreamLike]
 StageBuilder: TypeAlias = Callable[[Any], StreamLike]
 
-#: Examples of the streams that stages are tried on.
+#: Number of examples in the streams that stages are tried on.
 NUM_EXAMPLES = 11
 
 
 def batches() -> DataStream:
-    """Return a stream of shuffled batches of a matrix and a number."""
+    """Return a stream of shuffled batches of matrices and numbers."""
     return DataStream(arrays(), iteration_scheme=ShuffledScheme(
         NUM_EXAMPLES, 4))
 
@@ -199,7 +199,7 @@ def check_purity(case: StageCase) -> None:
                  else stage.transform_batch)
 
     def items() -> list[Any]:
-        # A stage may change them in place.
+        # Make new items each time: a stage may change items in place.
         return list(case.over().get_epoch_iterator())
 
     for ordered in reversed, list:
@@ -246,7 +246,7 @@ def check_rows(case: StageCase) -> None:
     expect(below == list(map(len, whole)),
            f'Batches of {below} rows became batches of '
            f'{list(map(len, whole))}: leave out keeps_rows.')
-    # With two ranks each reads several rows, with many a single row.
+    # With two ranks, each rank reads several rows; with many ranks, one row.
     for ranks in 2, max(below, default=1):
         shares = [map(_rows, shard_pipeline(case.build(), Shard(
             rank, ranks, 'example', 'uneven')).get_epoch_iterator())
@@ -264,7 +264,7 @@ def check_rows(case: StageCase) -> None:
 
 
 def _rows(batch: Any) -> list[Any]:
-    """Return the rows of a batch, of all sources."""
+    """Return the rows of a batch, each as a tuple with all sources."""
     return [tuple([row_of(part, row) for part in batch])
             for row in range(count_rows(batch[0]))]
 
@@ -303,7 +303,7 @@ class _Kind(NamedTuple):
 
 
 def _kinds(stream: Any) -> dict[str, set[_Kind]]:
-    """Return the kinds of the examples in an epoch, by source."""
+    """Return the kinds of the examples of each source in an epoch."""
     found: dict[str, set[_Kind]] = {}
     for data in stream.get_epoch_iterator():
         for source, part in zip(stream.sources, data, strict=True):
@@ -389,7 +389,7 @@ def check_stage_stream(case: StageCase) -> None:
                  another_process=case.another_process)
 
 
-#: The checks of a stage, by name.
+#: A dict from names to the checks of a stage.
 STAGE_PROMISES: Promises[StageCase] = {
     'parts': check_parts,
     'refused requests': check_requests,

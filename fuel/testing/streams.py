@@ -43,7 +43,7 @@ def check_stream(build: Callable[[], StreamLike], *,
     draws : bool, optional
         Whether a stage draws random numbers while an epoch runs, from one
         generator for all epochs.  Two epochs that run at the same time then
-        share the generator.  If True, the checks leave out whether such
+        share the generator.  If True, the checks do not test whether such
         epochs interfere.  Defaults to False.
     another_process : bool or ReplayProcess, optional
         The process that resumes from saved positions.  Defaults to True: a
@@ -330,7 +330,8 @@ def epochs_by_iterate(stream: AbstractDataStream) -> Iterator[list[Frozen]]:
 def epochs_by_iterator(stream: Any) -> Iterator[list[Frozen]]:
     """Yield the items of an epoch, read by a `DataIterator` made by hand.
 
-    Nothing is yielded for a stream whose epochs need more than an iterator.
+    Nothing is yielded for a stream if an iterator alone cannot begin its
+    epochs.
     """
     begins, starts = (type(stream).get_epoch_iterator,
                       type(stream).start_epoch)
@@ -349,7 +350,7 @@ def epochs_by_iterator(stream: Any) -> Iterator[list[Frozen]]:
         stream, scheme and scheme.get_request_iterator()))
 
 
-#: The checks of a stream, by name.
+#: A dict from names to the checks of a stream.
 STREAM_PROMISES: Promises[StreamCase] = {
     'items': check_items,
     'equal': check_equal,
