@@ -26,7 +26,8 @@ def __getattr__(name: str) -> Any:
         return found if name == 'export' else getattr(found, name)
     text = f'module {__name__!r} has no attribute {name!r}'
     for module in ('datasets', 'schemes', 'streams', 'transformers'):
-        # Only names of classes: tools ask for other missing names.
+        # Import modules for names of classes only: tools look up many other
+        # names that do not exist.
         if name[:1].isupper() and name in import_module(
                 f'{__name__}.{module}').__all__:
             text += f': it is in {__name__}.{module}'
@@ -36,8 +37,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    # With the names that are loaded on demand, and without this module's
-    # imports.
+    # Include the names that are loaded on demand, and leave out the names that
+    # this module imports.
     return sorted({*__all__, *(
         name for name in globals() if name.startswith('__')
         or f'{__name__}.{name}' in sys.modules)})

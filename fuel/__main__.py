@@ -1,4 +1,4 @@
-"""The command ``fuel`` as ``python -m fuel``, where no script is installed."""
+"""Run the command ``fuel`` as ``python -m fuel``, without its script."""
 import sys
 
 from fuel.bin.fuel_main import main

@@ -2,7 +2,7 @@
 
 Each setting has up to four values; the first of these that exists is used:
 
-1. what the program assigned, ``fuel.config.floatX = 'float32'``;
+1. the value that the program assigned, ``fuel.config.floatX = 'float32'``;
 2. the environment variable, ``FUEL_FLOATX=float32``;
 3. the configuration file, ``~/.fuelrc`` or the file that the environment
    variable ``FUEL_CONFIG`` names, ``floatX: float32``;
@@ -77,10 +77,10 @@ class Configuration:
 
     @property
     def config(self) -> dict[str, dict[str, Any]]:
-        """Type and values of each setting, by its name.
+        """A dict from the name of each setting to its type and values.
 
-        A dict with ``type`` and, as far as they exist, ``default``,
-        ``yaml``, ``env_var`` and ``value`` (what was assigned)."""
+        The values are dicts with ``type`` and, if they exist, ``default``,
+        ``yaml``, ``env_var`` and ``value`` (the assigned value)."""
         self._load_if_needed()
         return self._settings
 
@@ -94,9 +94,9 @@ class Configuration:
         key : str
             Its name: the attribute, and the key in the file.
         type_ : callable
-            Called with the assigned or found value, such as ``int``; returns
-            the setting's value. It is called when the setting is read, also
-            for the default.
+            A function such as ``int``, which is called with the assigned or
+            found value and returns the setting's value. It is called when the
+            setting is read, also for the default.
         default : object, optional
             Used when nothing else gives a value. Without it, reading the
             setting before it has a value is an error.
@@ -202,7 +202,7 @@ class Configuration:
         return sorted({*super().__dir__(), *self._settings})
 
     def __repr__(self) -> str:
-        # Without reading the configuration file.
+        # Do not read the configuration file.
         found = []
         for key, setting in vars(self).get('_settings', {}).items():
             env_var = setting.get('env_var')

@@ -34,20 +34,21 @@ class DataIterator(EpochIterator):
         request until the stream raises :class:`StopIteration`.
     as_dict : bool or 'nested', optional
         Whether to return a dict from source names to data instead of a
-        tuple; ``'nested'``: a dict of dicts, by the parts of the names
-        between slashes.  Defaults to False.
+        tuple; ``'nested'``: a dict of dicts, whose keys are the parts of the
+        names between slashes.  Defaults to False.
 
     Notes
     -----
     The iterator owns the attributes of its epoch: the attributes of the stream
-    that its class names in `epoch_attributes` (the child's iterator, the data
-    set's state, left-overs).  The constructor takes their values from the
-    stream.  Each time the iterator reads data, it sets them on the stream
+    that the stream's class names in `epoch_attributes` (the child's iterator,
+    the data set's state, left-overs).  The constructor reads their values from
+    the stream.  Each time the iterator reads data, it sets them on the stream
     again, under the stream's lock.  So several iterators of one stream do not
     disturb each other.
 
     Several threads may share an iterator over workers or a server: each item
-    goes to one of them.  Only one thread at a time may use any other iterator.
+    goes to one of the threads.  Only one thread at a time may use any other
+    iterator.
 
     An iterator can be pickled; the loaded one resumes at its position.
     ``len(iterator)`` is the number of items left, if the length of the epoch
@@ -95,15 +96,17 @@ class DataIterator(EpochIterator):
         return self.name_sources(data) if self.as_dict else data
 
     def name_sources(self, data: Batch) -> dict[str, Any]:
-        """Return data under the names of their sources."""
+        """Return data as a dict from source names to data."""
         return as_dict(self.data_stream, data, self.as_dict)
 
     def request_conversions(
             self, conversions: Mapping[str, Conversion]) -> None:
-        """Ask for the data of some sources in another type, or scaled.
+        """Request that data of sources are converted to a type, or scaled.
 
-        Call it before the first item is read.  Afterwards `converted` names
-        the sources that are converted.
+        Call this method before the first item is read.  Afterwards `converted`
+        names the sources that are converted.
+
+        `conversions`: a dict from source names to conversions.
         """
         self.epoch.options = self.epoch.options._replace(
             conversions=conversions)
@@ -115,8 +118,9 @@ class DataIterator(EpochIterator):
         return self.epoch.converted
 
     def get_position(self) -> Position | State | Exception:
-        """Return the position of the iterator, which takes less time than its
-        state.
+        """Return the position of the iterator.
+
+        This takes less time than returning its state.
 
         Returns
         -------
@@ -137,8 +141,9 @@ class DataIterator(EpochIterator):
         Returns
         -------
         dict
-            For :meth:`~fuel.streams.AbstractDataStream.load_state_dict` of
-            a stream built in the same way.
+            A state for
+            :meth:`~fuel.streams.AbstractDataStream.load_state_dict` of a
+            stream that was built in the same way.
 
         Raises
         ------
@@ -162,8 +167,8 @@ class DataIterator(EpochIterator):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if 'epoch' not in state:
-            # Pickles of Fuel 0.2.0 hold the arguments; what belongs to the
-            # epoch is in the stream.
+            # Pickles of Fuel 0.2.0 hold the arguments of the constructor; the
+            # attributes of the epoch are in the stream.
             self.__init__(**state)  # type: ignore[misc]
             return
         self.data_stream = state['data_stream']
@@ -205,12 +210,13 @@ def checked_naming(naming: Naming, data_stream: StreamLike) -> Naming:
 
 def as_dict(data_stream: StreamLike, data: Batch,
             naming: Naming = True) -> dict[str, Any]:
-    """Return data under the names of their sources.
+    """Return data as a dict from source names to data.
 
-    Data without a source are left out: a stream whose `sources` were shortened
-    has some.  A source that a data set provides twice is in the dict once.
+    Data without a source are left out: a stream has such data if its `sources`
+    were shortened.  A source that a data set provides twice is in the dict
+    once.
 
-    `naming`: ``'nested'`` makes a tree of the names.
+    `naming`: ``'nested'`` for a dict of dicts.
     """
     sources, data = tuple(data_stream.sources), tuple(data)
     named = dict(zip(sources, data, strict=False))
@@ -264,7 +270,7 @@ def _num_left(iterator: DataIterator) -> int | None:
         return None
     used, step = _num_used(iterator, stage), epoch.step
     if epoch.request_iterator is not None and shard == stage.shard_of_inputs:
-        # The epoch's own requests are only this rank's.
+        # The epoch's own requests are those of this rank only.
         step = 1
     total = _length_of_all(stage) if shard and used % step else None
     if total is None or shard is None:

@@ -41,20 +41,21 @@ def load(name: Files,
          split: str | Sequence[str] | None = None, *,
          layout: str | None = None, download: bool = False,
          url_prefix: str | None = None, **kwargs: Any) -> Dataset:
-    """Open the data set of a name, or of files, and return it.
+    """Open a data set by its name or its files, and return it.
 
     Parameters
     ----------
     name : str, path-like or list of them
         Name of a built-in data set, as ``fuel-download --list`` shows it, such
-        as ``'mnist'``, or of a converted file in the data path.  Or files that
-        are read as they are: a file, a URL, a pattern such as ``'data/*.h5'``,
-        a folder, or a list of files.  The layout of HDF5 files from other
-        programs is recognised by their contents; see :doc:`/hdf5_layouts`.
-        Subfolders of a folder are its splits.  Files other than ``.npy`` are
-        splits if all have names of splits: ``train.h5`` and ``test.h5``, or
-        ``train-00000-of-00001.parquet``.  Parquet and Arrow files are found at
-        any depth, and folders ``name=value`` are columns; see
+        as ``'mnist'``, or name of a converted file in the data path.  It may
+        also be files that are read as they are: a file, a URL, a pattern such
+        as ``'data/*.h5'``, a folder, or a list of files.  The layout of HDF5
+        files from other programs is recognised by their contents; see
+        :doc:`/hdf5_layouts`.  Subfolders of a folder are its splits.  Files
+        other than ``.npy`` are splits if all have names of splits:
+        ``train.h5`` and ``test.h5``, or ``train-00000-of-00001.parquet``.
+        Parquet and Arrow files are found at any depth, and folders named
+        ``name=value`` become columns; see
         :class:`~fuel.interop.arrow.ArrowDataset`.
     split : str or sequence of str, optional
         The split to use, or several splits; ``'all'`` means all rows.
@@ -68,15 +69,15 @@ def load(name: Files,
         verify it, and convert it into the first folder of the data path.
         Defaults to False.
     url_prefix : str, optional
-        A folder, or the start of a URL, from which to take all raw files.
+        A folder, or the start of a URL, from which all raw files are fetched.
     **kwargs
         Arguments of the data set, such as ``which_format=2`` of
         :class:`~fuel.datasets.SVHN`, ``sources``, ``storage_options`` or
         ``load_in_memory``.  For files in Fuel's own format,
         ``flat_targets=True`` makes targets of the shape (batch,) instead of
         (batch, 1).  For HDF5 files with a known layout, an argument replaces
-        the layout's argument of the same name; a name of a source in
-        ``columns`` means that source's column.
+        the layout's argument of the same name.  The name of a source in
+        ``columns`` stands for the column of that source.
 
     Returns
     -------
@@ -98,8 +99,8 @@ def load(name: Files,
     UnknownLayoutError
         (A ValueError.) If HDF5 files have no known layout.
     TypeError
-        For an argument that the data set does not take, `split` beside
-        `which_sets`, or a `name` that is an object with data.
+        If the data set does not accept an argument, if both `split` and
+        `which_sets` are given, or if `name` is an object with data.
 
     Examples
     --------
@@ -156,7 +157,7 @@ def _as_list(names: object) -> list[str | os.PathLike[str]]:
 
 
 def _is_path(name: str) -> bool:
-    """Return whether a name names files, and not a data set."""
+    """Return whether a name refers to files, and not to a data set."""
     if is_url(name) or MAGIC.search(name):
         return True
     has_form = bool(os.path.dirname(name) or os.path.splitext(name)[1])
@@ -185,8 +186,11 @@ def _load_by_name(path: str, split: str | Sequence[str] | None,
 
 
 def _class_of(key: str) -> type[BuiltInDataset] | None:
-    """Return the class of a built-in data set; None for another name, or a
-    data set of other files."""
+    """Return the class of a built-in data set.
+
+    The result is None for another name, and for a data set that is not a
+    `BuiltInDataset` in files with fixed names.
+    """
     facts = registered().get(key)
     if facts is None or not facts['outputs']:
         return None
@@ -281,7 +285,8 @@ def _folders_in(folder: str) -> list[str]:
 
 
 def _fillers(kind: str) -> Mapping[str, Any]:
-    """Return the functions that set up downloaders or converters."""
+    """Return a dict from names to functions that set up downloaders or
+    converters."""
     return find_datasets(f'fuel.{kind}', getattr(config, f'extra_{kind}'),
                          f'all_{kind}')
 

@@ -1,12 +1,12 @@
-"""Parts of errors about names: the nearest known name, and names that
-differ."""
+"""Make parts of error texts about names: the nearest known name, and names
+that differ."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 # Least length of a beginning that is compared: shorter ones match too much.
 LEAST = 4
-# Most similar names whose parts are compared.
+# Largest number of similar names whose parts are compared.
 ALIKE = 5
 
 
@@ -55,7 +55,8 @@ def unlike_first(path: str, first: str, what: str, found: Sequence[str],
     of the first file.
 
     `what`: 'column' or 'array'.
-    `found`, `expected`: their names in the file, and in the first.
+    `found`, `expected`: names of the columns or arrays in the file, and in the
+        first file.
     `choose`: argument that selects a column or array, with ``{!r}`` for its
         name; '' if all files must have all of them.
     `place`: text for the error about where files have the names.
@@ -118,7 +119,7 @@ def nearest(name: object, known: Iterable[str],
 
 
 def _begins_alike(name: str, known: str) -> bool:
-    """Return whether a known name begins with a name, whose plural 's' is
-    ignored."""
+    """Return whether a known name begins with `name`; an 's' at the end of
+    `name` is ignored."""
     stem = name.removesuffix('s')
     return len(stem) >= LEAST and known.startswith(stem)

@@ -19,7 +19,7 @@ __all__ = [
     'Indices', 'NamedBatch', 'Naming', 'RandomGenerator', 'Request',
     'SchemeLike', 'Sources', 'State', 'StreamLike']
 
-#: An example or a batch, as a tuple or by name.
+#: An example or a batch, as a tuple or a dict.
 Item_co = TypeVar('Item_co', covariant=True)
 
 #: Names of sources, in the order in which their data come.
@@ -28,25 +28,27 @@ Sources: TypeAlias = tuple[str, ...]
 #: The data of one request: a batch or an example for each source.
 Batch: TypeAlias = tuple[Any, ...]
 
-#: The data of one request by name of source, as ``as_dict=True`` gives them.
+#: The data of one request as a dict from source names to data, which
+#: ``as_dict=True`` requests.
 NamedBatch: TypeAlias = dict[str, Any]
 
-#: The form of the data. It is True for a dict by name of source, ``'nested'``
-#: for a dict of dicts by the parts of names between slashes, and False for a
-#: tuple.
+#: The form of the data. It is True for a dict from source names to data,
+#: ``'nested'`` for a dict of dicts, whose keys are the parts of the names
+#: between slashes, and False for a tuple.
 Naming: TypeAlias = "bool | Literal['nested']"
 
 #: The examples to read, as a list of indices, an index array or a slice.
 Indices: TypeAlias = 'Sequence[int] | NDArray[numpy.integer[Any]] | slice'
 
-#: The index of an example, or indices of several; from a scheme of the user's
-#: own, any object that the data set takes.
+#: The index of an example, or indices of several examples. An iteration scheme
+#: of the user's own may request any object that the data set accepts.
 Request: TypeAlias = 'int | Indices | object'
 
-#: A saved position, as plain data that JSON takes.
+#: A saved position, as plain data that can be written as JSON.
 State: TypeAlias = dict[str, Any]
 
-#: Names of the axes by name of source; None where nothing is known.
+#: A mapping from source names to the names of the axes. The value is None for
+#: a source whose axes are not known.
 AxisLabels: TypeAlias = 'Mapping[str, Sequence[str] | None]'
 
 
@@ -86,7 +88,7 @@ class DatasetLike(Protocol):
         """Names of the sources, in the order of their data."""
 
     def open(self) -> Any:
-        """Return the state of the data set that is passed to `get_data`."""
+        """Return a state of the data set, to be passed to `get_data`."""
 
     def next_epoch(self, state: Any, /) -> Any:
         """Return the state with which the next epoch begins."""
