@@ -22,7 +22,8 @@ Array: TypeAlias = NDArray[Any]
 # Most pixels of a decoded image: the header of a file of a kilobyte can claim
 # an image of gigabytes.
 MAX_PIXELS = 1 << 26
-# Formats that Pillow decodes itself; other programs decode PostScript, say.
+# Formats that Pillow decodes itself. For PostScript, for example, it runs
+# another program.
 FORMATS = ('PNG', 'JPEG', 'GIF', 'BMP', 'WEBP', 'TIFF', 'PPM', 'JPEG2000')
 # Least height and width of a matrix that is shown as an image; curves show a
 # smaller matrix better.
@@ -43,8 +44,8 @@ _short.maxstring = _short.maxother = 2 * LONGEST
 def shown_array(part: Any) -> Array:
     """Return the data of a source in an example as a dense array.
 
-    The array of an audio file has the samples.  An object that is not an
-    array becomes an array of objects that holds it.
+    For an audio file, the array holds the samples.  Any other object that is
+    not an array becomes the only element of an array of objects.
     """
     if is_sparse(part):
         return numpy.asarray(to_dense(part)[0])
@@ -71,8 +72,8 @@ def _is_file(content: bytes) -> bool:
 def as_curve(example: Array) -> Array:
     """Return the samples of an audio file, and other examples unchanged.
 
-    If the library that decodes audio is missing, a text takes the place of
-    the samples.
+    If the library that decodes audio is missing, a text is returned instead
+    of the samples.
     """
     if example.dtype != 'uint8' or example.ndim != 1:
         return example

@@ -13,7 +13,8 @@ _HEAD = ('Stage', 'Produces', 'Source', 'Type', 'Axes', 'Runs in')
 def stream_html(stream: object) -> str:
     """Return a pipeline as an HTML table, with examples of its data sets.
 
-    Only data sets in memory, or whose files are open, show examples.
+    Examples are shown only of data sets in memory, and of data sets with open
+    files.
     """
     stages = described(stream)
     if not stages:

@@ -78,8 +78,8 @@ def _images(panel: Panel) -> str:
 def _png(image: Image.Image) -> str:
     """Return an image as a PNG file in base64.
 
-    A larger image is reduced to three times the height at which pages show
-    it, enough for screens of high density.
+    If its longer side has more than ``3 * HEIGHT`` pixels, the image is
+    reduced to this length, which is enough for screens of high density.
     """
     most = 3 * HEIGHT
     if max(image.size) > most:

@@ -55,9 +55,9 @@ class Panel:
     `is_labelled`: whether the axes are called height and width.
     `class_names`: names of the classes, by number of the class.
     `column`: all numbers of the source, which the histogram counts instead of
-        the examples; empty if the numbers are not known. None: the histogram
-        counts the examples. It is passed if other sources decide which
-        examples are shown.
+        the examples; empty if the numbers are not known. If it is None, the
+        histogram counts the examples. A caller passes it if other sources
+        decide which examples are shown.
     """
 
     def __init__(self, name: str, examples: Sequence[Array],

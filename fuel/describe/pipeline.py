@@ -92,7 +92,7 @@ def _describe(stream: Any, parent: int | None, depth: int, runs_in: str,
 
 
 def stage_name(stream: object) -> str:
-    """Return the class name of a stage, with the name of its function."""
+    """Return the class name of a stage, and the name of any function."""
     function = try_call(None, lambda: vars(stream).get('mapping'))
     if isinstance(function, partial):
         function = function.func
@@ -130,8 +130,8 @@ def _sources(owner: object) -> list[DescribedSource]:
 def _is_known(cls: type) -> bool:
     """Return whether a class declares the types of the data that it makes.
 
-    A class that overrides a method that makes data, and no method that
-    declares types, inherits types that may be wrong.
+    The inherited types may be wrong if a class overrides a method that makes
+    data, but does not override a method that declares types.
     """
     for base in cls.__mro__:
         if not vars(base).keys().isdisjoint(_TYPES):

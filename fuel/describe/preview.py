@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Most rows of a table, one for each example.
 MOST_ROWS = 8
-# Most sources that text and HTML show, and letters of a line of text.
+# Most sources that text and HTML show, and most characters of a line of text.
 MOST_SOURCES = 8
 LINE = 79
 
@@ -162,7 +162,7 @@ class Preview:
         Raises
         ------
         ValueError
-            If the file extension is another one.
+            If the file extension is not the one of an image format.
         OSError
             If the file cannot be written.
         """

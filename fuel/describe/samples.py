@@ -104,10 +104,10 @@ def _take(found: list[tuple[Any, ...]], items: Iterable[tuple[Any, ...]],
 
 def _spread_examples(dataset: Any, total: int, count: int) -> tuple[
         dict[int, tuple[Any, ...]], Exception | None]:
-    """Return examples spread evenly over a data set, by number.
+    """Return examples that are spread evenly over a data set.
 
-    Examples that cannot be read are left out. The second value is the first
-    error, or None.
+    Returns: a mapping from indices to examples, and the first error, or None.
+        Examples that cannot be read are left out.
     """
     count = min(count, total)
     if not count:
@@ -167,7 +167,7 @@ def names_url(dataset: object) -> bool:
 def is_quick(dataset: object, may_open: bool) -> bool:
     """Return whether a few examples can be read in a moment.
 
-    Reading them must not call a user's function either.
+    The result is False if reading them might call a function of the user.
 
     `may_open`: whether a local file may be opened to read them.
     """
@@ -289,9 +289,9 @@ def _without_copies(stream: Any) -> Any:
 
 
 def _close(pairs: Sequence[tuple[Any, Any]]) -> None:
-    """Close the data sets' states that copies of streams have opened.
+    """Close the states of data sets that copies of streams have opened.
 
-    `pairs`: each copy with the stream that it was made of.
+    `pairs`: pairs of a copy and the stream that was copied.
     """
     for ours, theirs in pairs:
         dataset = vars(ours).get('dataset')
@@ -304,7 +304,7 @@ def _close(pairs: Sequence[tuple[Any, Any]]) -> None:
 
 
 def _states(stream: Any) -> list[Any]:
-    """Return the data set's states that a stream and its epochs hold."""
+    """Return the states of the data set that a stream and its epochs use."""
     shown = [vars(stream), *[
         epoch.attributes for _, epoch in stage_of(stream).holders]]
     return [attributes['data_state'] for attributes in shown

@@ -42,9 +42,10 @@ class SourceType(NamedTuple):
         return self._replace(shape=self.shape and self.shape[1:])
 
     def kept(self, keeps: AbstractSet[str]) -> SourceType | None:
-        """Return the type downstream of a stage, from what the stage keeps.
+        """Return the type downstream of a stage that keeps some properties.
 
-        `keeps`: may have ``'dtype'`` and ``'shape'``.
+        `keeps`: the properties that the stage keeps, such as ``'dtype'`` and
+            ``'shape'``.
 
         Returns: None if neither dtype nor shape is known.
         """
@@ -57,7 +58,8 @@ class SourceType(NamedTuple):
     def in_part(self, part: Callable[[int], slice]) -> SourceType:
         """Return the type of a rank's part of batches of this type.
 
-        `part`: returns a rank's rows of a batch, from the number of rows.
+        `part`: function that takes the number of rows of a batch, and returns
+            the slice with the rows of the rank.
         """
         if not self.shape or self.shape[0] is None:
             return self
@@ -65,7 +67,8 @@ class SourceType(NamedTuple):
         return self.example().in_batches(rows.stop - rows.start)
 
 
-#: Types by name of source; sources of unknown type are left out.
+#: A mapping from names of sources to types; sources of unknown type are left
+#: out.
 SourceTypes: TypeAlias = 'Mapping[str, SourceType]'
 
 

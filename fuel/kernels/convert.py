@@ -1,4 +1,4 @@
-"""Conversions of numbers that need one pass and no copy on the way."""
+"""Convert numbers in one pass, without an intermediate copy."""
 from __future__ import annotations
 
 from typing import Any
@@ -11,25 +11,25 @@ from fuel.kernels.outputs import empty
 
 __all__ = ['scale_and_shift', 'scale_singles']
 
-# Elements converted at a time where NumPy does it: 64 KB of doubles, which
+# Number of elements that NumPy converts at a time: 64 KB of doubles, which
 # stay in the processor's cache.
 BLOCK = 8192
 SINGLE = numpy.dtype(numpy.float32)
-# Classes of the types that the kernel writes.
+# Classes of the dtypes that the kernel can write.
 FLOATS = (type(numpy.dtype('float32')), type(numpy.dtype('float64')))
 
 
 def scale_and_shift(array: NDArray[Any], scale: float, shift: float,
                     dtype: DTypeLike) -> NDArray[Any]:
-    """Return ``array * scale + shift``, rounded once to another type.
+    """Return ``array * scale + shift``, rounded once to `dtype`.
 
-    The product and the sum are those of doubles, as NumPy computes them;
-    but no copy of the array in doubles is made.
+    The product and the sum are computed in float64, with the same results as
+    in NumPy, but without a float64 copy of the array.
 
     `array`: booleans, integers, or floating numbers of at most 64 bits, in any
         byte order, with any strides.
-    `dtype`: of the result, in native byte order: booleans, integers or
-        floating numbers.
+    `dtype`: type of the result: booleans, integers or floating numbers. The
+        result has native byte order.
 
     Examples
     --------
@@ -60,8 +60,9 @@ def scale_singles(array: NDArray[Any], scale: float, shift: float,
                   ) -> NDArray[Any] | None:
     """Return ``array * scale + shift`` of float32, computed in float32.
 
-    None where it needs a closer look: where a result overflows or is not a
-    number, or the array is not one of float32 in C order.
+    Returns: None if a result overflows or is not a number, or if the array is
+        not an array of float32 in C order. The caller then has to compute and
+        check the result itself.
     """
     target = empty(array.shape, SINGLE)
     return target if _convert.scale_singles(
@@ -69,10 +70,10 @@ def scale_singles(array: NDArray[Any], scale: float, shift: float,
 
 
 def _as_plain(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the elements in a row, in a type that the kernel reads."""
+    """Return the elements as a vector, in a type that the kernel can read."""
     dtype = array.dtype.newbyteorder('=')
     if dtype == numpy.float16:
-        # Every half is a single, so nothing is lost.
+        # Each float16 number is also a float32 number, so nothing is lost.
         dtype = numpy.dtype(numpy.float32)
     flat = numpy.ascontiguousarray(array, dtype).reshape(-1)
     return flat.view(numpy.uint8) if dtype.kind == 'b' else flat
@@ -80,8 +81,11 @@ def _as_plain(array: NDArray[Any]) -> NDArray[Any]:
 
 def _convert_in_blocks(source: NDArray[Any], target: NDArray[Any],
                        scale: float, shift: float) -> None:
-    """Convert with NumPy the values that the kernel cannot, or must not
-    convert silently."""
+    """Convert values with NumPy, in blocks.
+
+    It is for the values that the kernel cannot convert, or must not convert
+    silently. OverflowError is raised if float64 overflows.
+    """
     for start in range(0, len(source), BLOCK):
         block = source[start:start + BLOCK].astype(numpy.float64)
         try:

@@ -9,8 +9,11 @@ MODULE = Path('fuel', 'kernels', 'rows')
 
 
 def explain_missing(error: ImportError) -> str:
-    """Describe an import that failed: a checkout that is not built and hides
-    an installed Fuel, one that hides none, or a broken installation."""
+    """Return a text that explains why compiled modules cannot be imported.
+
+    The reason is a checkout that is not built, which may hide an installed
+    Fuel, or a broken installation.
+    """
     root = Path(__file__).parents[2]
     version = '{}.{}'.format(*sys.version_info)
     if not (root / MODULE).with_suffix('.pyx').exists() or is_built(root):
@@ -31,13 +34,13 @@ def explain_missing(error: ImportError) -> str:
 
 
 def is_built(root: Path) -> bool:
-    """Return whether a folder has kernels for this interpreter."""
+    """Return whether a folder has compiled modules for this interpreter."""
     return any((root / f'{MODULE}{suffix}').exists()
                for suffix in EXTENSION_SUFFIXES)
 
 
 def hidden_by(root: Path) -> Path | None:
-    """Return the folder of another Fuel on the path that is built."""
+    """Return the folder of another, built Fuel on ``sys.path``, or None."""
     for entry in sys.path:
         folder = Path(entry or '.').resolve()
         if folder != root.resolve() and is_built(folder):

@@ -1,7 +1,7 @@
 """Allocate the arrays of the last stage of a pipeline.
 
-A stage that makes a new array of known shape asks :func:`empty` for it.  In
-a worker process the array may then lie in the memory that the consumer
+A stage that makes a new array of known shape calls :func:`empty` to allocate
+it. In a worker process the array may then lie in the memory that the consumer
 reads, which saves a copy. Anywhere else it is an ordinary array.
 """
 from __future__ import annotations
@@ -20,27 +20,29 @@ import fuel.kernels.memory as memory_
 
 
 class Outputs(ABC):
-    """Memory that is offered to the stages of one batch.
+    """Memory in which the stages of one batch may place their arrays.
 
-    `takes_rows`: whether rows that are read lie there, too: if no stage makes
-        others of them.
+    `takes_rows`: whether the rows that the data set reads are placed in this
+        memory too. They are if no stage makes other rows of them.
     """
 
     takes_rows = False
 
     @abstractmethod
     def give(self, nbytes: int) -> NDArray[numpy.uint8] | None:
-        """Return memory of a size, None if there is none.
+        """Return memory of `nbytes` bytes; None if no such memory is left.
 
-        It must be the base of every view of it.
+        The returned array must be the base of all its views.
         """
 
 
 class Placement(Outputs):
-    """Regions of one slot, offered to the stages of one batch.
+    """Regions of one slot, in which the stages of one batch place arrays.
 
-    `regions`: those beyond the end of the slot are left out.
-    `references`: to the arrays that were given out.
+    `memory`: the slot.
+    `regions`: offset and size of each region, in bytes. Regions that extend
+        beyond the end of the slot are left out.
+    `references`: weak references to the arrays that :meth:`give` returned.
     """
 
     def __init__(self, memory: NDArray[Any],
@@ -54,15 +56,16 @@ class Placement(Outputs):
         self._given: list[tuple[int, int]] = []
 
     def give(self, nbytes: int) -> NDArray[numpy.uint8] | None:
-        """Return a region of a size, None if there is none."""
+        """Return a region of `nbytes` bytes; None if there is none."""
         fitting = [region for region in self.regions if region[1] == nbytes]
         if not fitting:
             return None
         offset = fitting[0][0]
         self.regions.remove(fitting[0])
-        # Made of a memoryview, this is the base of every view of it, and of
-        # views of these: the region is in use exactly as long as it lives.
-        # (An array in memory of another array is not: views skip it.)
+        # An array that is made of a memoryview is the base of all its views,
+        # and of their views. So the region is in use exactly as long as this
+        # array lives. (A slice of another array would not be their base: NumPy
+        # makes the other array the base.)
         memory: Any = self.memory[offset:offset + nbytes]
         region = numpy.asarray(memoryview(memory))
         self.references.append(weakref.ref(region))
@@ -70,18 +73,18 @@ class Placement(Outputs):
         return region
 
     def get_kept(self) -> list[tuple[int, int]]:
-        """Return the extents of the arrays that are still referenced."""
+        """Return start and end of each region that is still referenced."""
         return [extent for reference, extent in zip(
             self.references, self._given, strict=True)
             if reference() is not None]
 
     def is_free(self) -> bool:
-        """Return whether no array that was given out is referenced."""
+        """Return whether none of the regions is still referenced."""
         return all(reference() is None for reference in self.references)
 
 
 class _Local(threading.local):
-    """The outputs that are offered to the stages of a thread."""
+    """The memory that is offered to the stages of a thread."""
 
     outputs: Outputs | None = None
 

@@ -1,4 +1,4 @@
-"""Sequences of different lengths made into one array and a mask."""
+"""Pad sequences of different lengths to one array, and make its mask."""
 from __future__ import annotations
 
 from collections.abc import Sequence, Sized
@@ -16,14 +16,15 @@ __all__ = ['pad_sequences']
 
 def pad_sequences(sequences: Sequence[ArrayLike],
                   mask_dtype: DTypeLike = 'float64') -> Any:
-    """Return sequences as one array, filled up with zeros, and its mask.
+    """Return sequences as one array, padded with zeros, and its mask.
 
-    `sequences`: lists, tuples or arrays of shape (length, ...); lengths may
-        differ and may be 0, what follows may not differ. An array of at least
-        two axes, whose rows have one length, will do too.
-    Returns: of the common dtype of the sequences, in native byte order. Empty
-        lists say nothing about it; nothing but empty lists gives float64. An
-        array that needs no padding is returned itself.
+    `sequences`: lists, tuples or arrays of shape (length, ...). Lengths may
+        differ and may be 0; the other dimensions must be equal. An array of
+        at least two axes is accepted too; its rows have one length.
+    Returns: the padded array and the mask. The array has the common dtype of
+        the sequences, in native byte order. Empty lists do not affect the
+        dtype; if all sequences are empty lists, it is float64. An array that
+        needs no padding is returned itself.
 
     Examples
     --------
@@ -47,7 +48,7 @@ def pad_sequences(sequences: Sequence[ArrayLike],
         sequences = sequences.tolist() if sequences.dtype == object else [
             *sequences]
     else:
-        # Ours alone: the kernels count on nobody else changing it.
+        # A copy: the kernels require that no other code changes the list.
         sequences = list(sequences)
     result = pad_lists(sequences, mask_dtype)
     if result is None:
@@ -99,7 +100,7 @@ def _as_sequence(place: int, item: object) -> Any:
 
 
 def _refuse_masked(sequence: NDArray[Any]) -> None:
-    """Refuse hidden items, which the mask of the padding does not know."""
+    """Raise an error for a masked array, since its mask would be lost."""
     if is_masked(sequence):
         raise masked_refusal('padding cannot keep the mask of a sequence')
 
@@ -118,7 +119,7 @@ def _common_dtype(arrays: list[Any]) -> Any:
 
 
 def _common_rest(arrays: list[Any]) -> tuple[int, ...]:
-    """Return the shape of one element, the same in all sequences."""
+    """Return the shape of an element; raise ValueError if shapes differ."""
     rests = {array.shape[1:] for array in arrays if array is not None}
     if len(rests) > 1:
         raise ValueError(

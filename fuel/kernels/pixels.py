@@ -1,4 +1,4 @@
-"""Pixels turned into numbers: gather, convert, scale and shift at once."""
+"""Convert pixels to numbers: gather, convert, scale and shift at once."""
 from __future__ import annotations
 
 from typing import Any
@@ -14,13 +14,14 @@ from fuel.utils.threads import map_chunks
 
 __all__ = ['convert_images']
 
-# The types that the kernel reads; others are converted first.
+# The types that the kernel reads. Data of other types are converted first.
 PIXELS = frozenset(map(numpy.dtype, (
     'int8', 'uint8', 'int16', 'uint16', 'int32', 'float32', 'float64')))
 NUMBERS = (numpy.dtype('float32'), numpy.dtype('float64'))
 
-# Bytes to write for each thread. One core nearly fills the bandwidth of the
-# memory: on two, batches of 1 MB took 1.8 times as long, and of 16 MB as long.
+# Least number of bytes that each thread writes. One core nearly fills the
+# bandwidth of the memory: on two cores, batches of 1 MB took 1.8 times as long
+# as on one, and batches of 16 MB took the same time.
 MIN_BYTES = 8 << 20
 
 
@@ -31,13 +32,13 @@ def convert_images(images: NDArray[Any], scale: ArrayLike, shift: ArrayLike,
     """Return images as numbers, ``images[indices] * scale + shift``.
 
     Rows are chosen, converted, scaled and shifted in one pass over the
-    memory. The arithmetic is that of `dtype`: what is computed is
-    ``images[indices].astype(dtype) * dtype(scale) + dtype(shift)``, with two
-    roundings.
+    memory. They are computed in `dtype`, with two roundings: the result is
+    ``images[indices].astype(dtype) * dtype(scale) + dtype(shift)``.
 
     `images`: shape (examples, channel, height, width); booleans, integers or
         floats, in any strides; it may be read-only.
-    `indices`: numbers of images, in order; they may repeat. Default is all.
+    `indices`: indices of the images to convert, in this order. An index may
+        occur several times. Default is all images.
 
     Examples
     --------
@@ -77,7 +78,10 @@ def _is_readable(images: NDArray[Any]) -> bool:
 
 def _as_readable(images: NDArray[Any], rows: NDArray[Any] | None,
                  dtype: numpy.dtype[Any]) -> tuple[Any, Any]:
-    """Return the images that are wanted in a type that the kernel reads."""
+    """Return the chosen images in a type that the kernel reads.
+
+    The second value has their indices in the new array.
+    """
     chosen = images[rows]
     known = chosen.dtype.newbyteorder('=')
     return (chosen.astype(known if known in PIXELS else dtype),

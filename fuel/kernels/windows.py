@@ -1,4 +1,4 @@
-"""Windows of a batch of images, and mirrored images, of any data type."""
+"""Crop or mirror the images of a batch, of any data type."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -14,8 +14,9 @@ from fuel.utils.threads import map_chunks
 
 __all__ = ['crop_windows', 'mirror_images']
 
-# Bytes to copy for each thread. One core nearly fills the bandwidth of the
-# memory: on two, batches of 1 MB took 1.8 times as long, and of 16 MB as long.
+# Least number of bytes that each thread copies. One core nearly fills the
+# bandwidth of the memory: on two cores, batches of 1 MB took 1.8 times as long
+# as on one, and batches of 16 MB took the same time.
 MIN_BYTES = 8 << 20
 
 
@@ -30,8 +31,8 @@ def crop_windows(images: NDArray[Any], tops: ArrayLike, lefts: ArrayLike,
     `tops`, `lefts`: shape (batch,); the first row and the first column of each
         window.
     `shape`: height and width of the windows. Not needed with `out`.
-    `out`: shape (batch, channel, rows, columns); where to write, of the dtype
-        of `images`. Default is a new array in native byte order.
+    `out`: the array to write to, of shape (batch, channel, rows, columns) and
+        of the dtype of `images`. Default is a new array in native byte order.
 
     Examples
     --------
@@ -74,7 +75,8 @@ def mirror_images(images: NDArray[Any], mirrored: ArrayLike,
 
     `images`: shape (batch, channel, height, width); any dtype, any strides; it
         may be read-only.
-    Returns: new, in native byte order.
+    `mirrored`: shape (batch,); whether to mirror each image.
+    Returns: a new array, in native byte order.
 
     Examples
     --------
@@ -110,7 +112,7 @@ def is_movable(dtype: numpy.dtype[Any]) -> bool:
 
 
 def as_batch_of_images(images: ArrayLike) -> Any:
-    """Return an array with four axes, or complain."""
+    """Return images as an array; raise ValueError unless it has four axes."""
     images = numpy.asarray(images)
     if images.ndim != 4:
         raise ValueError(
@@ -137,7 +139,10 @@ def _check_out(out: NDArray[Any], images: NDArray[Any]) -> None:
 
 def _as_offsets(axis: str, offsets: ArrayLike, n_images: int,
                 most: int) -> Any:
-    """Return the checked offsets of windows on one axis."""
+    """Return the offsets of windows on one axis, checked.
+
+    `most`: the largest offset at which a window is inside of its image.
+    """
     if most < 0:
         raise ValueError(
             f'the windows are larger than the images by {-most} {axis}s: '
@@ -159,6 +164,6 @@ def _as_offsets(axis: str, offsets: ArrayLike, n_images: int,
 
 
 def _min_images(out: NDArray[Any]) -> int:
-    """Return from how many images on a thread pays."""
+    """Return the least number of images that each thread copies."""
     each: int = max(1, out.nbytes // max(1, len(out)))
     return max(1, MIN_BYTES // each)

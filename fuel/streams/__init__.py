@@ -24,5 +24,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    # With what is loaded on demand.
+    # Include the names that are loaded on demand.
     return sorted({*globals(), *__all__})

@@ -33,7 +33,7 @@ from fuel.utils.overrides import covers
 class DatasetStage(StreamStage):
     """The stage of a stream that reads a data set.
 
-    Each epoch has a state of the data set of its own.
+    Each epoch has its own state of the data set.
     """
 
     __slots__ = ()
@@ -80,8 +80,8 @@ class DataStream(AbstractDataStream):
         means False: in order.
     seed : int, optional
         With `shuffle`: the seed of the random order.  Defaults to
-        ``config.default_seed``, so that two streams made alike give the
-        same order.  With ``shuffle=False`` it has no effect.
+        ``config.default_seed``, so that two streams with equal arguments
+        have the same order.  With ``shuffle=False`` it has no effect.
     drop_last : bool, optional
         With `batch_size`: whether a last batch of fewer examples is left
         out.  Defaults to False.
@@ -94,10 +94,11 @@ class DataStream(AbstractDataStream):
         out (int), or which fraction of the data set (float); more are an
         error.  Defaults to None: a hundredth, but at least 10 examples.
     shard : tuple, Shard or str, optional
-        The share of the order that this rank takes: ``(rank, num_shards)``,
+        The share of the order that this rank reads: ``(rank, num_shards)``,
         or ``'auto'`` to detect the rank, as :meth:`AbstractDataStream.shard`
-        does.  Defaults to None: the whole order.  That method shares the
-        order of a whole pipeline, this argument the order of the data set.
+        does.  Defaults to None: the whole order.  That method divides the
+        order of a whole pipeline, and this argument divides the order of the
+        data set.
     iteration_scheme, axis_labels
         See :class:`AbstractDataStream`.  The axis labels default to those
         of the data set.
@@ -213,7 +214,7 @@ class DataStream(AbstractDataStream):
         return self.iteration_scheme is not None
 
     def source_examples(self, requests: Sequence[Any]) -> Any:
-        """Return the examples that requests name.
+        """Return the examples that are requested by `requests`.
 
         See :meth:`AbstractDataStream.source_examples`.
         """

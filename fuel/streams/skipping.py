@@ -25,7 +25,7 @@ from fuel.typing import Batch, StreamLike
 from fuel.utils.arguments import try_call
 
 
-# First words of the note of an error for which nothing was left out.
+# First words of the note that an error gets if no example was left out.
 _REFUSED = "on_error='skip' does not leave it out: "
 
 
@@ -111,7 +111,10 @@ def _count(epoch: Epoch, examples: list[SkippedExample]) -> None:
 
 
 def _example_of(stage: Stage, limit: SkipLimit, number: int) -> int | None:
-    """Return the example of the data set that an item was made of."""
+    """Return the index of an item's example in the data set.
+
+    It is None if it is not known.
+    """
     if stage.dataset is None:
         return (_example_of(stage_of(stage.inputs[0]), limit, number)
                 if stage.one_to_one else None)
@@ -124,9 +127,10 @@ def _example_of(stage: Stage, limit: SkipLimit, number: int) -> int | None:
 
 
 def _examples_below(epoch: Epoch) -> list[int | None]:
-    """Return the examples of the data set in the item that a stage read last.
+    """Return the indices, in the data set, of the examples of an item.
 
-    An unknown example is None.
+    The item is the one that the stage read last. The index of an unknown
+    example is None.
     """
     child = epoch.attributes['child_epoch_iterator']
     found = try_call(None, source_examples, child, 1)
@@ -163,8 +167,8 @@ def _without_failures(stage: Stage, epoch: Epoch, again: _Again,
     for row in range(len(again.examples)):
         text, is_data = _failure_of(again, row)
         if text and is_data:
-            # Read it again: an error that only one read meets, such as the
-            # first of a file, is not an error of the example.
+            # Read the example again: an error that occurs in only one read,
+            # such as the first read of a file, is not an error of the example.
             text, is_data = _failure_of(again, row)
         if not text:
             good.append(row)
@@ -191,7 +195,7 @@ def _without_failures(stage: Stage, epoch: Epoch, again: _Again,
     epoch.short[again.number] = BatchPart(good, size, size)
     _count(epoch, failed)
     if stage.dataset is not None:
-        # Nothing of this batch was converted by the reader.
+        # The reader has not converted the data of this batch.
         epoch.drop_prefetched()
     return batch, ''
 
@@ -213,7 +217,7 @@ class _Again:
 
     It uses a copy of the pipeline at the position of the epoch.
 
-    `examples`: the examples that the batch requests.
+    `examples`: indices of the examples that are requested for the batch.
     """
 
     def __init__(self, stage: Stage, epoch: Epoch, number: int) -> None:
@@ -240,7 +244,7 @@ class _Again:
         self._delivered = 0
 
     def read(self, rows: list[int]) -> Batch:
-        """Return the batch that is made of some rows of the request."""
+        """Return the batch that is made of the given rows of the request."""
         skip(self._iterator, -1)
         self._requests.position = self.number
         self._requests.rows = rows
@@ -254,9 +258,10 @@ class _Again:
         return below[0].epoch.position if below else 0
 
     def is_own_failure(self) -> bool:
-        """Return whether the last failure was the stage's own.
+        """Return whether the stage itself failed last, not its input.
 
-        It was if the stage has no input, or if the input made its item.
+        The stage itself failed if it has no input, or if the input delivered
+        its item.
         """
         return not children_of(self._iterator.epoch) or (
             self._below() > self._delivered)
@@ -276,7 +281,8 @@ class _Again:
 def _without_dataset(position: Any) -> Any:
     """Return a position without the positions of data sets.
 
-    The data set takes requests, so it may not have a position.
+    The data set takes requests. So its position is not needed, and it may be
+    an error.
     """
     if not isinstance(position, Position):
         return position

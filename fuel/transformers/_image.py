@@ -17,8 +17,8 @@ def window_batch_bchw(batch: NDArray[Any], height_offsets: Sequence[int],
 
     `height_offsets`, `width_offsets`: shape (batch,); the first row and the
         first column of each window.
-    `out`: shape (batch, channel, rows, columns); where to write, of the dtype
-        of `batch`.
+    `out`: the array to write to, of shape (batch, channel, rows, columns) and
+        of the dtype of `batch`.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from fuel.typing import StreamLike
 
 logger = logging.getLogger(__name__)
 
-# A warning has said that these stages drop axis labels.
+# Stages that drop axis labels, and for which a warning was logged.
 _told_of: weakref.WeakSet[StreamLike] = weakref.WeakSet()
 
 
@@ -88,7 +88,10 @@ class ExpectsAxisLabels:
                 type(dropping).__name__, source, expected)
 
     def _meant(self, expected: tuple[str, ...]) -> str:
-        """Return advice to name the sources with the axes, '' if none has."""
+        """Return advice to name the sources that have the expected axes.
+
+        It is empty if no source has them.
+        """
         fitting = tuple(
             source for stream in stage_of(self).inputs
             for source, labels in stage_of(stream).labels.items()
@@ -101,7 +104,7 @@ class ExpectsAxisLabels:
 
 def _dropping_stage(streams: Sequence[StreamLike],
                     source: str) -> StreamLike | None:
-    """Return the stage that drops a source's axis labels, None if none."""
+    """Return the stage that drops a source's axis labels, or None."""
     while len(streams) == 1:
         stream, = streams
         streams = stage_of(stream).inputs

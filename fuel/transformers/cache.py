@@ -115,7 +115,7 @@ class Cache(LeftoverStage):
     cache : list of lists
         For each source a list of the examples that were read, but not yet
         returned in this epoch. Each access makes new lists, so changing them
-        has no effect; assigning to `cache` has.
+        has no effect. Assigning to `cache` has an effect.
 
     Raises
     ------
@@ -222,7 +222,7 @@ class Cache(LeftoverStage):
         return chunk.size
 
     def _take(self, size: int) -> tuple[Any, ...]:
-        """Return the next examples, as many as there are up to `size`."""
+        """Return the next `size` examples, or fewer if no more are kept."""
         pieces: list[list[Any]] = [[] for _ in self._kept[0].parts]
         examples: list[Any] = []
         for chunk in self._kept:

@@ -50,7 +50,7 @@ class _Caster(AgnosticSourcewiseTransformer):
         return super()._transformation(epoch)
 
     def _wanted(self) -> Sequence[str]:
-        """Return the sources whose data are cast, whatever their dtype."""
+        """Return the sources that are cast whatever dtype they have."""
         return ()
 
 
@@ -98,7 +98,7 @@ class Cast(_Caster):
     pure = True
     keeps_rows = True
 
-    # In errors Python names the class that defines the constructor.
+    # Defined here, since errors name the class that defines the constructor.
     def __init__(self, data_stream: StreamLike, dtype: DTypeLike,
                  **kwargs: Unpack[SourcewiseOptions]) -> None:
         super().__init__(data_stream, dtype, **kwargs)
@@ -187,7 +187,7 @@ class ForceFloatX(_Caster):
         super().__init__(data_stream, 'floatX', **kwargs)
 
     def _wanted(self) -> Sequence[str]:
-        # Data scaled by a number that is not an integer are floating.
+        # Data that were scaled by a number other than an integer are floating.
         scaled = self.data_stream
         if not isinstance(scaled, ScaleAndShift) or scaled.is_integral():
             return ()

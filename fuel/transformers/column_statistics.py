@@ -15,7 +15,10 @@ from fuel.utils.masked import is_masked, mask_of, without_hidden
 
 
 def missing_in(batch: NDArray[Any], mask: Any = None) -> NDArray[numpy.bool_]:
-    """Return a mask of the missing values."""
+    """Return a mask that is true where a value is missing.
+
+    `mask`: a mask that is false where a value is missing, or None.
+    """
     if is_masked(batch):
         hidden: NDArray[numpy.bool_] = mask_of(batch)
         return hidden | missing_in(without_hidden(batch), mask)
@@ -41,7 +44,7 @@ def missing_in(batch: NDArray[Any], mask: Any = None) -> NDArray[numpy.bool_]:
 
 
 class Statistic(ABC):
-    """Base class of statistics of each column of batches, in one pass."""
+    """Base class of statistics of columns of batches, made in one pass."""
 
     is_numeric = True
 

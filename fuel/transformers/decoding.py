@@ -61,7 +61,7 @@ class DecodingStage(SourcewiseTransformer):
                                source_name: str) -> list[Any]:
         """Return a list of examples, decoded."""
         files = list(source_batch)
-        # The place of an example in a batch of one says nothing.
+        # In a batch of one, an error need not name the place of the example.
         which = (f'{self.noun} {{}} of a batch' if len(files) > 1
                  else f'the {self.noun}')
         return map_places(
@@ -86,7 +86,7 @@ class DecodingStage(SourcewiseTransformer):
                 f"{self._why(error).rstrip('.')}") from error
 
     def _error(self, text: str) -> FuelError:
-        """Return the error that a file cannot be decoded."""
+        """Return the error for a file that cannot be decoded."""
         undecodable = self.undecodable(text)
         # Reports of skipped examples leave out the notes of their errors.
         undecodable.add_note(
@@ -129,7 +129,7 @@ class DecodingStage(SourcewiseTransformer):
             'files are stored as other arrays than of uint8')
 
     def _content_of(self, file: Mapping[str, Any], which: str) -> Any:
-        """Return the bytes of a file in the form of Hugging Face, a dict."""
+        """Return the bytes of a file that is a dict, as in Hugging Face."""
         content, path = file['bytes'], file['path']
         if content is not None or not isinstance(path, str):
             return content

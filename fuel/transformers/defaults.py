@@ -50,7 +50,7 @@ class ToBytes(SourcewiseTransformer):
     keeps_rows = True
     takes_sparse = False
     takes_masked = False
-    # This is about the chosen sources; other sources keep their types.
+    # Nothing is kept of the chosen sources; the others keep their types.
     keeps = frozenset[str]()
 
     def __init__(self, stream: StreamLike, *,

@@ -49,12 +49,12 @@ def cast(data: Any, dtype: numpy.dtype[Any]) -> Any:
             f'NaT, a time that is missing, is not a valid {dtype}: cast to '
             f'float64, which makes NaN of it')
     if array is not data and array.dtype != object:
-        # From Python's numbers directly, or large ones might be rounded.
+        # Convert Python's numbers directly, or large ones might be rounded.
         array = data
     if type(array) is numpy.ndarray and array.flags.c_contiguous \
             and array.dtype.kind in 'biuf' and dtype.kind in 'biuf' \
             and array.dtype != dtype:
-        # The same cast, into memory that another process may read.
+        # The same cast as below, into memory that another process may read.
         result = empty(array.shape, dtype)
         numpy.copyto(result, array, casting='unsafe')
         return result

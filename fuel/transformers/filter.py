@@ -75,7 +75,7 @@ class Filter(Transformer):
                 raise
 
     def source_examples(self, requests: Sequence[Any]) -> Any:
-        """Return the examples of the last item, which was read last."""
+        """Return the examples of the last item, which were read last."""
         return source_examples(
             self.child_epoch_iterator, 1) if len(requests) == 1 else None
 
@@ -135,7 +135,7 @@ class Take(Transformer):
         return data
 
     def source_examples(self, requests: Sequence[Any]) -> Any:
-        """Return the examples of the last items, which were read last."""
+        """Return the examples of the last items; they were read last."""
         return source_examples(self.child_epoch_iterator, len(requests))
 
     def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,

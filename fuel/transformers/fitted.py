@@ -38,7 +38,7 @@ def batches_of(data_stream: StreamLike, source: str,
     """Yield the batches of a source in one epoch.
 
     Single examples are gathered into batches. Empty batches are left out. If
-    it takes long, the progress is shown under the label.
+    reading takes long, the progress is shown, with the text `label`.
     """
     for part, in batches_of_sources(data_stream, (source,), label):
         yield part
@@ -46,7 +46,7 @@ def batches_of(data_stream: StreamLike, source: str,
 
 def batches_of_sources(data_stream: StreamLike, sources: Sequence[str],
                        label: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the batches of some sources as :func:`batches_of` does."""
+    """Yield the batches of the given sources, as :func:`batches_of` does."""
     known = list(data_stream.sources)
     places = [known.index(source) for source in sources]
     items = data_stream.get_epoch_iterator()
@@ -81,7 +81,7 @@ def _stacked(examples: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
 def _stack(parts: Sequence[Any]) -> NDArray[Any]:
     """Return examples as a batch; texts are kept in an array of objects.
 
-    An array of a text dtype would make text of numbers, and would lose null
+    An array of a text dtype would convert numbers to text, and would lose null
     characters at the end of texts.
     """
     if any(isinstance(part, (str, bytes)) for part in parts):
@@ -109,7 +109,8 @@ def numbers_of(data_stream: StreamLike, source: str, fitted: str,
                done: str) -> Iterator[NDArray[Any]]:
     """Yield the batches of a source as arrays of finite numbers, checked.
 
-    `fitted`, `done`: words of errors, such as 'whitening' and 'whitened'.
+    `fitted`, `done`: words for the texts of errors, such as 'whitening' and
+        'whitened'.
     """
     count, shape = 0, None
     mask = mask_name(source)
@@ -167,12 +168,12 @@ def _without_mask(batch: NDArray[Any], source: str, count: int,
 
 
 def mask_name(source: str) -> str:
-    """Return the name of a source's mask, which is false at missing values."""
+    """Return the name of the mask that is false where values are missing."""
     return f'{source}_mask'
 
 
 def _is_filled(data_stream: StreamLike, source: str) -> bool:
-    """Return whether a stage of a stream fills a source's missing values."""
+    """Return whether a stage replaces the missing values of a source."""
     if isinstance(data_stream, FittedStage) and data_stream.fills_missing and (
             source in data_stream.which_sources):
         return True
@@ -227,7 +228,7 @@ class FittedParameters(PlainArgument):
     source: str
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the parameters as JSON, replacing the file as a whole."""
+        """Save the parameters as JSON; replace an old file in one step."""
         text = json.dumps(
             {'fuel': self._kind, 'format': FORMAT, **asdict(self)},
             sort_keys=True, indent=1)
@@ -236,8 +237,8 @@ class FittedParameters(PlainArgument):
     def plain(self) -> Mapping[str, object]:
         """Return the values that a saved state must match.
 
-        They are rounded, since processors differ in the last digits. Numbers
-        of examples are not among them.
+        They are rounded, since processors differ in the last digits. Counts,
+        such as the number of examples, are left out.
         """
         return {name: _rounded(value) for name, value in asdict(self).items()
                 if not name.startswith('num_')}

@@ -32,7 +32,7 @@ CONSTANT = 'constant'
 
 @dataclass(frozen=True)
 class ImputeParameters(FittedParameters):
-    """Replacements of missing values, which :func:`fit_impute` found.
+    """Replacements of missing values, which :func:`fit_impute` returns.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class ImputeParameters(FittedParameters):
     mask : str or None
         The source that is false where a value is missing.
     num_examples, num_missing : int
-        Number of examples, and of elements without a value.
+        Number of examples, and number of elements without a value.
     """
 
     _kind = 'imputation'
@@ -112,7 +112,7 @@ class ImputeParameters(FittedParameters):
             values = [value.encode('utf-8') if isinstance(value, str)
                       else value for value in values]
         is_number = batch.dtype.kind in 'biufc'
-        # NumPy would make float64 of a list of large and small integers.
+        # NumPy would convert a list of large and small integers to float64.
         fill = numpy.array(values, object if (
             is_number or batch.dtype.hasobject) else None)
         if is_number:
@@ -170,11 +170,12 @@ def fit_impute(
     source : str, optional
         The source to fit to. Defaults to the first.
     strategy : {'mean', 'median', 'most-frequent'}, optional
-        What replaces missing values of each element of an example: the mean,
-        the median or the most frequent of the values that are not missing,
-        the least of equally frequent values. The median keeps all numbers in
-        memory, and the most frequent value each distinct value. Text has
-        neither mean nor median. Defaults to 'mean'.
+        The replacement of missing values of each element of an example: the
+        mean, the median or the most frequent of the values that are not
+        missing. If several values are equally frequent, it is the least of
+        them. With 'median' all numbers are kept in memory, and with
+        'most-frequent' each distinct value is kept. Text has neither mean nor
+        median. Defaults to 'mean'.
     value : float, int or str, optional
         One replacement for all elements, instead of a strategy. Then the
         stream is not read.
@@ -282,8 +283,8 @@ class Impute(FittedStage):
     ------
     ValueError
         By the epoch iterator, if examples have another shape than at fitting,
-        or if their type cannot hold a replacement, such as an integer type a
-        mean of 0.5.
+        or if their type cannot hold a replacement. For example, an integer
+        type cannot hold a mean of 0.5.
 
     Notes
     -----

@@ -21,7 +21,7 @@ __all__ = ['LabelEncoding', 'LabelEncodingParameters', 'fit_label_encoding']
 
 @dataclass(frozen=True)
 class LabelEncodingParameters(FittedParameters):
-    """Names of classes that :func:`fit_label_encoding` found.
+    """Names of the classes that :func:`fit_label_encoding` found.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class LabelEncoding(FittedStage):
     parameters : LabelEncodingParameters or str
         From :func:`fit_label_encoding`, or the file they were saved in.
     unknown : int, optional
-        The number that replaces classes which were not found at fitting.
+        The number that replaces a class that the training data did not have.
         Defaults to None: such a class is an error.
     dtype : dtype, optional
         Type of the numbers, int64 by default.
@@ -156,7 +156,7 @@ class LabelEncoding(FittedStage):
     def _transform_kept(self, batch: NDArray[Any]) -> Any:
         if not is_masked(batch):
             return self._transform(batch)
-        # Values under the mask are not classes.
+        # Masked values are not classes.
         numbers = numpy.zeros(batch.shape, self.dtype)
         numbers[~mask_of(batch)] = self._transform(batch.compressed())
         return with_mask(numbers, mask_of(batch), batch)

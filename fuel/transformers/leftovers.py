@@ -12,7 +12,7 @@ from fuel.epochs.pipeline import source_examples
 from fuel.transformers.base import Transformer
 from fuel.utils.checks import saved_count
 
-# Marks the end of an item's pieces; None may be a wrong piece of a user's.
+# Marks the end of an item's pieces. A user's function may return None.
 _END = object()
 
 
@@ -25,7 +25,8 @@ class Leftover:
     `size`: number of parts, if known.
     `used`: number of parts that were used.
     `examples`: for each item that was read for it, the examples of data sets
-        from which the item was made; None unless a stage above asks for them.
+        from which the item was made; None unless a downstream stage requests
+        them.
     """
 
     examples: Any = None
@@ -40,7 +41,7 @@ class Leftover:
     def note(self, child: Any) -> None:
         """Add the examples of the item that was read last to `examples`.
 
-        `child`: the iterator that is read.
+        `child`: the epoch iterator from which the item was read.
         """
         if self.examples is None:
             self.examples = []
@@ -167,19 +168,19 @@ def refused_position(stage: Transformer, what: str) -> Exception:
 class LeftoverStage(Transformer):
     """A stage that keeps its input until it is used up.
 
-    A state holds how much of the oldest input was used, and the position of
-    the stream that is read from before that input. Restoring the state reads
-    the input again. Inherited left-overs, such as the count of a seeded
+    A state holds how much of the oldest input was used, and the position that
+    the input stream had before it delivered that input. Restoring the state
+    reads the input again. Inherited left-overs, such as the count of a seeded
     stage, are also saved as they were before the input.
 
-    Subclasses implement :meth:`_keep_next`. They name base classes with
-    left-overs of their own after this class.
+    Subclasses implement :meth:`_keep_next`. Among the base classes of a
+    subclass, classes that have left-overs of their own follow this class.
     """
 
     epoch_attributes = (*Transformer.epoch_attributes, '_kept', '_asked')
     # Items that were read, the oldest first.
     _kept: tuple[Any, ...] = ()
-    # The examples of the last item, if a stage above asks for them.
+    # The examples of the last item, if a downstream stage requests them.
     _asked: Asked | None = None
     # True if a class after this one in the MRO has left-overs too.
     _inherits_leftover = False

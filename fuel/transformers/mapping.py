@@ -187,7 +187,7 @@ class Mapping(AgnosticTransformer):
                 f'expected, one part for each of the sources {sources}')
 
     def _note_what_comes(self, error: Exception) -> None:
-        """Add a note to an error, which says what the function gets."""
+        """Add a note to an error; the note says what the function gets."""
         error.add_note(
             f'the function {self._function} gets '
             f'{item_of(self.data_stream, self.mapping_accepts)}'
@@ -199,7 +199,7 @@ class Mapping(AgnosticTransformer):
         is_named = self.mapping_accepts is dict
         sources = self.data_stream.sources if (
             is_named or self.add_sources) else ()
-        # Read out before the function runs, which may change a list.
+        # Copied before the function runs, since it may change a list.
         kept = tuple(data)[:len(sources)] if self.add_sources else ()
         given: Any = data
         came = len(data)
@@ -225,7 +225,7 @@ class Mapping(AgnosticTransformer):
         return kept + tuple(image) if self.add_sources else image
 
     def _unname(self, image: object) -> Any:
-        """Return a dict from names to data as a tuple."""
+        """Return a tuple of the data that a dict has under the names."""
         if not isinstance(image, collections.abc.Mapping):
             return as_tuple(image)
         names = self.add_sources or self.sources

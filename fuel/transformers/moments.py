@@ -12,7 +12,8 @@ from fuel.kernels.exact_sums import add_exactly, limbs_of
 
 # Limb 0 of the kernel counts 2 ** LOWEST.
 LOWEST = -1088
-# A limb of 64 bits can add this many numbers before carries are passed on.
+# Number of rows that can be added to limbs of 64 bits before carries must be
+# passed on.
 MOST_ROWS = 2 ** 26
 # Number of columns that share limbs: an outlier of one column costs memory and
 # time in all columns that share its limbs.
@@ -26,9 +27,9 @@ ROOT_BITS = 66
 class Moments:
     """Mean and deviation of columns of numbers, in one pass.
 
-    Sums and sums of squares are kept exactly, so results depend neither on
-    the order of the rows nor on how they come in batches, and only the
-    results are rounded.
+    Sums and sums of squares are kept exactly, and only the results are
+    rounded. So the results depend neither on the order of the rows nor on the
+    size of the batches.
 
     `num_columns`: number of columns of the rows.
     """
@@ -62,13 +63,13 @@ class Moments:
             block.add(rows[:, number * COLUMNS:(number + 1) * COLUMNS])
 
     def means(self) -> list[float]:
-        """Return the mean of each column; NaN of a column without numbers."""
+        """Return the mean of each column; NaN for a column without numbers."""
         return [_quotient(total, count, block.unit) if count else math.nan
                 for block, counts in self._parts()
                 for total, count in zip(block.sums(), counts, strict=True)]
 
     def deviations(self) -> list[float]:
-        """Return the standard deviation of each column, NaN if it is empty.
+        """Return the standard deviation of each column, NaN for an empty one.
 
         It is the deviation of the population: sums are divided by the number
         of values.
@@ -99,11 +100,11 @@ class _Sums:
 
     @property
     def unit(self) -> int:
-        """The power of two that the sums count."""
+        """Exponent of the power of two that is the unit of the sums (int)."""
         return LOWEST + 32 * self._first
 
     def add(self, rows: NDArray[Any]) -> None:
-        """Add rows in a type of :func:`as_exact`."""
+        """Add rows that :func:`as_exact` has returned."""
         low, high = limbs_of(rows)
         if low < 0:
             return
@@ -131,11 +132,14 @@ class _Sums:
         self._first = first
 
     def sums(self) -> Iterator[int]:
-        """Return the sum of each column, in units."""
+        """Return the sum of each column, in multiples of ``2 ** unit``."""
         return _integers(self._sums)
 
     def squares(self) -> Iterator[int]:
-        """Return the sum of the squares of each column, in squared units."""
+        """Return the sum of the squares of each column.
+
+        It is given in multiples of ``4 ** unit``.
+        """
         return _integers(self._squares)
 
 
@@ -145,7 +149,7 @@ class Covariance:
     The first row is subtracted from each row. So a large offset that all rows
     have in common does not cost precision, and columns that do not vary give
     exactly 0. Batches are merged with the formula of Chan, Golub and
-    LeVeque, which subtracts no large numbers from each other.
+    LeVeque, which does not subtract large numbers from each other.
 
     `origin`: the first row.
     """
@@ -158,7 +162,7 @@ class Covariance:
             (len(origin), len(origin)))
 
     def add(self, rows: NDArray[Any]) -> None:
-        """Add some rows, in a type of :func:`as_exact`."""
+        """Add rows that :func:`as_exact` has returned."""
         with numpy.errstate(over='ignore', invalid='ignore'):
             distances = _differences(rows, self._origin)
             mean = distances.mean(axis=0)
@@ -199,8 +203,8 @@ def _differences(rows: NDArray[Any], origin: NDArray[Any]) -> NDArray[Any]:
     if rows.dtype.kind == 'f':
         difference = rows - origin
         return difference
-    # Halves of 32 bits and their differences are doubles, so that nothing
-    # is lost of integers beyond 2 ** 53.
+    # The halves, of 32 bits each, and their differences fit in doubles. So
+    # integers beyond 2 ** 53 lose no digits before the sum is rounded.
     high, low = ((rows >> 32).astype(numpy.float64)
                  - (origin >> 32).astype(numpy.float64),
                  (rows & 0xffffffff).astype(numpy.float64)
@@ -210,7 +214,7 @@ def _differences(rows: NDArray[Any], origin: NDArray[Any]) -> NDArray[Any]:
 
 
 def _carry(limbs: NDArray[numpy.int64]) -> None:
-    """Bring each limb but the highest to 32 bits, in place."""
+    """Reduce each limb but the highest to 32 bits, in place."""
     for place in range(limbs.shape[1] - 1):
         carried = limbs[:, place] >> 32
         limbs[:, place] &= 0xffffffff
@@ -220,7 +224,7 @@ def _carry(limbs: NDArray[numpy.int64]) -> None:
 def _integers(limbs: NDArray[numpy.int64]) -> Iterator[int]:
     """Yield the integer of each row of limbs."""
     _carry(limbs)
-    # The highest keeps its sign: it is that of the two's complement.
+    # The highest limb keeps its sign, as in two's complement.
     digits, size = limbs.astype('<u4').tobytes(), 4 * limbs.shape[1]
     for place in range(len(limbs)):
         yield int.from_bytes(digits[place * size:(place + 1) * size],

@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 class MultiProcessing(WorkerStage):
     """Prefetches batches in other processes.
 
-    While the model trains on one batch, the next batches are made.  They come
-    through shared memory, so that large arrays are not copied.
+    While the model trains on one batch, the next batches are made.  They are
+    passed through shared memory, so that large arrays are not copied.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ class MultiProcessing(WorkerStage):
         draws must not depend on earlier items.
     start_method : str, optional
         ``'fork'``, ``'spawn'`` or ``'forkserver'``.  Defaults to None: the
-        default of the process; but ``'fork'``, if the system has it, for a
-        stream that cannot be pickled.
+        default of the process, or, for a stream that cannot be pickled,
+        ``'fork'`` if the system has it.
     max_bytes : int, optional
-        Bytes of shared memory that the batches may take, which shortens the
-        queue of large batches.  Defaults to ``config.shared_memory_bytes``,
-        1 GiB.
+        Bytes of shared memory that the batches may take.  If batches are
+        large, fewer of them are prefetched.  Defaults to
+        ``config.shared_memory_bytes``, 1 GiB.
     timeout : float, optional
         Seconds without a new batch after which the worker counts as
         stalled.  Defaults to ``config.stall_timeout``, 600; ``math.inf``
@@ -60,10 +60,11 @@ class MultiProcessing(WorkerStage):
     NotImplementedError
         If the system cannot share memory between processes: Windows.
     fuel.exceptions.WorkerError
-        By the epoch iterator, if the worker process dies or stalls, or
-        waits without end for a lock or a thread and has done nothing for
-        ``config.deadlock_timeout`` seconds, 30.  An error that the pipeline
-        itself raises is raised here too, with the worker's traceback.
+        By the epoch iterator, if the worker process dies or stalls, or if it
+        waits for a lock or a thread without a time limit and has done nothing
+        for ``config.deadlock_timeout`` seconds (30 by default).  An error
+        that the pipeline itself raises is raised here too, with the worker's
+        traceback.
 
     Notes
     -----
@@ -76,16 +77,16 @@ class MultiProcessing(WorkerStage):
     delivered.
 
     Workers that are not forked receive the pickled stream.  They share one
-    copy of its arrays of 1 MiB or more, and open maps of files again.  If a
-    worker, or this process after the start, writes into an array, the other
-    processes do not see it.
+    copy of its arrays of 1 MiB or more, and map memory-mapped files again.
+    If a worker, or this process after the start, writes into an array, the
+    other processes do not see it.
 
     The global generators, `numpy.random` and `random`, begin in the first
     worker with the states that they have in this process when the worker
     starts.  In each other worker they begin with other states, which are
-    derived from these.
-    So values that a function of yours draws from them depend on the number
-    of workers; the draws of a :class:`SeededTransformer` do not.
+    derived from these.  So the values that a function of yours draws from the
+    global generators depend on the number of workers; the draws of a
+    :class:`SeededTransformer` do not.
 
     Examples
     --------
@@ -126,7 +127,7 @@ class MultiProcessing(WorkerStage):
                     self.max_bytes // count, self.timeout)
                 for each in generators]
         if pickled is not None:
-            # While the processes start, which takes longer.
+            # Written while the processes start, which takes longer.
             pickled.write()
             for worker, each in zip(workers, generators, strict=True):
                 worker.send_stream(pickled, each)
@@ -249,8 +250,9 @@ class BackgroundProcess:
         Returns
         -------
         tuple or type
-            The class :class:`StopIteration`, which is not raised, at the end
-            of an epoch; the next call begins another.
+            The batch, or at the end of an epoch the class
+            :class:`StopIteration`, which is not raised. The next call begins
+            another epoch.
 
         Raises
         ------

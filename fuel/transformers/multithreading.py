@@ -29,7 +29,8 @@ class MultiThreading(WorkerStage):
         The stream to run in the threads.  Nothing else should read it.
     max_store : int, optional
         Number of batches that may be prefetched.  Each group of successive
-        pure stages may work on twice `num_threads` more.  Defaults to 10.
+        pure stages may work on ``2 * num_threads`` further batches.  Defaults
+        to 10.
     num_threads : int, optional
         Number of threads that run pure stages.  Defaults to
         ``config.num_threads``, the number of cores.
@@ -54,12 +55,13 @@ class MultiThreading(WorkerStage):
     The threads start when the first batch is requested and end with
     :meth:`close`, with the stream, or with this process.
 
-    The order and the values are those of the wrapped stream, and so are
-    states: a state that was saved here fits the stream itself, and
-    :class:`MultiProcessing`.  When an epoch is left, saved or pickled, its
-    prefetched batches are dropped: the next epoch, or the restored iterator,
-    continues after the last batch that was delivered.  An error of a stage is
-    raised when its batch is requested, with its own traceback.
+    The order and the values are those of the wrapped stream.  The states are
+    the same too: a state that was saved here can be loaded into the wrapped
+    stream, or into a :class:`MultiProcessing` that wraps it.  When an epoch is
+    left, saved or pickled, its prefetched batches are dropped: the next epoch,
+    or the restored iterator, continues after the last batch that was
+    delivered.  An error of a stage is raised when its batch is requested, with
+    its own traceback.
 
     Threads help where Python waits or computes without its lock: while
     images are decoded, files are read, or NumPy works on large arrays.

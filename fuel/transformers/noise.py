@@ -92,7 +92,7 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
             return with_mask(
                 self._checked(without_hidden(array), draw), mask_of(array),
                 array)
-        # A single number stays one.
+        # A single number stays a single number.
         return self._apply(array, draw)[()]
 
     def _apply(self, array: NDArray[Any], draw: Draw) -> Any:

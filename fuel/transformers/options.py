@@ -1,9 +1,11 @@
 """The keyword arguments that stages pass on to their bases.
 
-One class for each base, derived as the bases are: a constructor names its own
-arguments and takes the others as ``**kwargs: Unpack[SourcewiseOptions]``, with
+There is one class for each base, and the classes are derived from each other
+as the bases are. A constructor names its own arguments, and takes the
+arguments of its base as ``**kwargs: Unpack[SourcewiseOptions]``, with
 :data:`typing.Unpack`. Then type checkers, ``help`` and
-:func:`inspect.signature` know them. Defaults are those of the base.
+:func:`inspect.signature` know these arguments too. Their defaults are those
+of the base.
 """
 from __future__ import annotations
 

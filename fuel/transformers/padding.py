@@ -24,9 +24,9 @@ from fuel.utils.sparse import count_rows, require_dense
 class Padding(Transformer):
     """Pads the sequences of a batch with zeros, and makes masks.
 
-    For each source that is padded, a source follows whose name ends in
-    ``_mask``: it is one where there are data and zero where there is
-    padding.
+    Each padded source is followed by its mask, an additional source: ``x`` is
+    followed by ``x_mask``, for example. A mask is one where there are data,
+    and zero where there is padding.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class MarkPadding(Transformer):
     """Marks the examples that a rank repeats, in a source of booleans.
 
     If ranks share an order with ``uneven='pad'``, some ranks repeat examples
-    of the start at the end of an epoch. Leave the marked examples out of
+    from the start of an epoch at its end. Leave the marked examples out of
     losses and scores.
 
     Parameters
@@ -170,8 +170,8 @@ class MarkPadding(Transformer):
     Raises
     ------
     ValueError
-        If there is a source of that name, or the stream is made in another
-        process.
+        If there is a source of that name, if an upstream stage prefetches, or
+        if an upstream stage that is not one-to-one reads a rank's share.
 
     Examples
     --------

@@ -1,8 +1,9 @@
 """Batches made of examples, of equal shapes or of different ones.
 
 A ragged batch is a one-dimensional array of objects, or a list of arrays,
-with one element for each example. Stages keep the form. A list of equal
-shapes is not a ragged batch: stages that compute make one array of it.
+with one element for each example. Stages keep the form. A list of examples
+of equal shapes is not a ragged batch: stages that compute make one array of
+it.
 """
 from __future__ import annotations
 
@@ -47,14 +48,14 @@ def as_batch(examples: Sequence[Any]) -> Any:
     except ValueError:
         # Shapes differ at a deeper level.
         return _as_objects(examples)
-    # A string type pads with null characters, and so loses those at the end.
+    # NumPy pads strings with null characters, so those at the end are lost.
     if batch.dtype.kind in 'SU' and batch.tolist() != _plain(examples):
         return _as_objects(examples)
     return batch
 
 
 def as_array(data: object) -> NDArray[Any]:
-    """Return the data of a source as an array, of objects if ragged."""
+    """Return the data of a source as an array; it has objects if ragged."""
     if isinstance(data, (list, tuple)):
         data = as_batch(data)
     return as_kept(data)
@@ -62,7 +63,7 @@ def as_array(data: object) -> NDArray[Any]:
 
 def as_matrix(array: NDArray[Any]) -> NDArray[Any]:
     """Return a batch with each example as one row."""
-    # Not -1, which an empty batch does not determine.
+    # Not -1: for an empty batch NumPy cannot compute the length of a row.
     return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
@@ -94,9 +95,9 @@ def map_places(function: Callable[[int], Any], count: int,
 
 
 def pick_examples(data: Any, places: list[int]) -> Any:
-    """Return some examples of a source's data, in the form of the data.
+    """Return the examples of a source at `places`, in the form of the data.
 
-    A list, or other data that can only be indexed, become a list.
+    Data that are neither sparse nor an array become a list.
     """
     if is_sparse(data):
         return take_rows(data, places)
@@ -130,8 +131,8 @@ def map_elements(function: Callable[[Any], Any], data: Iterable[Any]) -> Any:
 
 
 def _differ_in_shape(examples: Sequence[Any], kinds: set[type]) -> bool:
-    """Return whether shapes differ in a way that NumPy's versions treat
-    differently."""
+    """Return whether the examples have different shapes that versions of NumPy
+    treat differently."""
     if all(issubclass(kind, numpy.ndarray) for kind in kinds):
         return len({example.shape for example in examples}) > 1
     if not any(issubclass(kind, _NESTED) for kind in kinds):

@@ -23,8 +23,8 @@ class FilterSources(AgnosticTransformer):
     Parameters
     ----------
     sources : tuple of str
-        The sources to keep. They come in the order of `data_stream`. Names in
-        another order give a warning, except in a set.
+        The sources to keep, in the order of `data_stream`. A tuple or list
+        with another order gives a warning; a set does not.
     iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
@@ -167,7 +167,7 @@ class Rename(AgnosticTransformer):
                       for source in self.data_stream.sources])
 
     def known_types(self) -> SourceTypes:
-        """Return the known types, by the new names."""
+        """Return a mapping from the new names to the known types."""
         return {self._names.get(source, source): known for source, known
                 in types_of(self.data_stream).items()}
 
@@ -178,7 +178,7 @@ class Rename(AgnosticTransformer):
 
 def _existing(sources: Sequence[str], names: dict[str, str],
               on_non_existent: str) -> dict[str, str]:
-    """Return the part of `names` whose sources exist."""
+    """Return `names` without the sources that do not exist."""
     if on_non_existent == 'raise':
         check_known('names', names, sources, KeyError)
     existing = {}

@@ -135,7 +135,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
 
     def _scale(self, data: Any, source_name: str,
                dtype: numpy.dtype[Any]) -> Any:
-        """Return data scaled; `dtype` replaces float64 for the result."""
+        """Return data scaled; the result has `dtype` instead of float64."""
         scale, shift = self._operands()
         try:
             if self.dtype is None:
@@ -174,7 +174,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
         dtypes = {source: wanted.pop(source).dtype
                   for _, source in places if source in wanted}
         if self.dtype is not None:
-            # A later Cast rounds the values of this type, not the exact ones.
+            # A later Cast rounds values of this type, not the exact values.
             dtypes = {source: self.dtype for _, source in places
                       if _is_plain(self.dtype)}
         child.request_conversions({**wanted, **self._scaled(dtypes)})
@@ -204,7 +204,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
 
 
 def _as_operand(name: str, value: object) -> Any:
-    """Return a scalar of any kind as a Python number, an array unchanged."""
+    """Return any scalar as a Python number, and an array unchanged."""
     if type(value) in (int, float):
         return value
     if is_masked(value):
@@ -240,9 +240,9 @@ def _apply(data: Any, scale: Operand, shift: Operand,
         return with_mask(_apply(without_hidden(array), scale, shift, dtype),
                          mask_of(array), array)
     if not array.ndim:
-        # The stage that asks may leave scalars as they are.
+        # The stage that requests `dtype` may leave scalars unchanged.
         dtype = FLOAT64
-    # NumPy's scalars follow rules of their own, which changed.
+    # The rules for NumPy's scalars differ, and changed between versions.
     result = _compute(numpy.atleast_1d(array), scale, shift, dtype)
     if not array.ndim and result.shape == (1,):
         return result[0]
@@ -283,7 +283,7 @@ def _compute_in_own_type(array: NDArray[Any], scale: Operand,
 
 
 def _typed(number: Operand, dtype: numpy.dtype[Any]) -> Any:
-    """Return a Python number in the type for computing with the data."""
+    """Return a Python number in the type in which the data are computed."""
     if isinstance(number, numpy.ndarray) or dtype.kind not in 'biufc':
         return number
     if dtype.kind in 'biu':
@@ -317,7 +317,7 @@ def _compute_integers(array: NDArray[Any], scale: Integers,
     """Return ``array * scale + shift`` in int64; raise if it does not fit."""
     if _fits(_range_of_type(array.dtype), scale, shift) or _fits(
             _range_of(array), scale, shift):
-        # Modulo 2 ** 64, so that the result is right if a product overflows.
+        # Modulo 2 ** 64: so the result is right even if a product overflows.
         result: NDArray[Any] = (
             array.astype(numpy.int64) * _modulo(scale) + _modulo(shift))
         return result
@@ -332,7 +332,7 @@ def _compute_integers(array: NDArray[Any], scale: Integers,
 
 
 def _fits(extremes: tuple[int, int], scale: Integers, shift: Integers) -> bool:
-    """Return whether all results fit int64, from the extremes alone."""
+    """Return whether all results fit int64, given the extremes of the data."""
     products = [extreme * factor for extreme in extremes
                 for factor in _range_of(scale)]
     low, high = _range_of(shift)

@@ -41,8 +41,8 @@ class SeededTransformer(Transformer):
         :class:`SourcewiseTransformer`, takes the arguments of that base.
     seed : int, optional
         Default is ``config.default_seed``. Stages of different classes draw
-        independently with equal seeds; give two stages of one class two
-        seeds.
+        independently even with equal seeds. Two stages of one class need
+        different seeds to draw independently.
 
     Attributes
     ----------
@@ -56,9 +56,9 @@ class SeededTransformer(Transformer):
     the item. So the stage resumes exactly, and several workers may share it.
 
     Each call of :meth:`generator` returns a new generator. The generators of
-    two calls for one item give the same numbers. Take one generator and draw
-    from it several times, or pass a different number at each place that
-    draws, as in ``generator(1)``. In a method that is called for each source,
+    two calls for one item give the same numbers. To get different numbers,
+    draw several times from one generator, or pass a different number in each
+    call, as in ``generator(1)``. In a method that is called for each source,
     such as those of :class:`SourcewiseTransformer`, pass the place of the
     source.
 
@@ -127,7 +127,7 @@ class SeededTransformer(Transformer):
         except StopIteration:
             raise
         except Exception:
-            # Other ranks and workers count it, whether it fails or not.
+            # Other ranks and workers count the item even if it fails here.
             self._count()
             raise
         self._count()
@@ -187,9 +187,9 @@ class SeededTransformer(Transformer):
         Returns
         -------
         numpy.random.Generator
-            A new generator at each call. It gives the same numbers as that of
-            every other call for the item with the same `more`, so draw from
-            one generator several times.
+            A new generator at each call. All calls for one item with the same
+            `more` return generators that give the same numbers. To get
+            different numbers, draw several times from one generator.
         """
         if self._splits and not self.produces_examples:
             raise NotImplementedError(
@@ -209,8 +209,8 @@ class SeededTransformer(Transformer):
         """Draw values for the rows of the current batch.
 
         If a batch is split over ranks, values are drawn for the whole batch,
-        and those of the rank's rows are returned, so that the values do not
-        depend on the number of ranks.
+        and the values for the rows of this rank are returned. So the values
+        do not depend on the number of ranks.
 
         Parameters
         ----------
@@ -261,7 +261,7 @@ class SeededTransformer(Transformer):
             yield self._generator(*more, place)
 
     def _rows(self, count: int) -> BatchPart | None:
-        """Return the rows of the whole batch that came, None for all rows."""
+        """Return which rows of the whole batch came; None if all came."""
         if self.produces_examples:
             return None
         child = self.child_epoch_iterator
@@ -280,7 +280,7 @@ class SeededTransformer(Transformer):
                 f'batch that is split over ranks, but {count} rows came of '
                 f'{len(rows.places)}: put it before the '
                 'stage that changes their number')
-        # A stage between this one and the left-out rows made other rows.
+        # A stage upstream has made other rows after examples were left out.
         return None
 
     def get_leftover(self) -> Any:

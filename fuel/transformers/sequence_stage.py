@@ -120,7 +120,7 @@ class SequenceStage(Expand):
         raise NotImplementedError
 
     def _items_needed(self) -> int:
-        """Return the least length of a sequence that is delivered."""
+        """Return the least length of a sequence that gives a piece."""
         raise NotImplementedError
 
     def get_leftover(self) -> Any:
@@ -143,7 +143,7 @@ class SequenceStage(Expand):
 
     def _warn_if_empty(self) -> None:
         """Warn if an epoch has read sequences, but delivered no piece."""
-        # Only once, even if the warning is raised as an error.
+        # Warn only once, even if the warning is raised as an error.
         longest, self._longest = self._longest, None
         if longest is None or longest >= self._items_needed():
             return
@@ -181,9 +181,9 @@ class Chunk(SequenceStage):
         `length`, so that no item lies between two chunks. With a smaller
         stride, chunks overlap. Defaults to `length`.
     target_source : str, optional
-        Name of an additional source with the item that follows each item of
-        the chunk, which a language model learns to predict. It is the chunk
-        shifted by one item. `data_stream` must have a single source then.
+        Name of an additional source, the chunk shifted by one item: for each
+        item of the chunk it has the item that follows, which a language model
+        learns to predict. `data_stream` must then have a single source.
         Defaults to None: no such source.
     last : {'short', 'drop', 'shift'}, optional
         What to do with items at the end of a sequence that do not fill a
@@ -209,12 +209,12 @@ class Chunk(SequenceStage):
 
     Notes
     -----
-    Chunks are copies. With a target, the last item of a sequence comes only in
-    a target. Each other item comes in a chunk, unless ``last='drop'`` leaves
-    it out. An empty sequence makes no chunk; with a target, a sequence of one
-    item makes none either; with ``last='drop'``, a sequence shorter than a
-    chunk makes none. If no sequence of an epoch makes a chunk, a warning is
-    given.
+    Chunks are copies. With a target, the last item of a sequence is only in a
+    target. All other items are in chunks, except the items that
+    ``last='drop'`` leaves out. An empty sequence gives no chunk. With a
+    target, a sequence of one item gives no chunk either. With
+    ``last='drop'``, a sequence shorter than a chunk gives no chunk. If no
+    sequence of an epoch gives a chunk, a warning is given.
 
     Examples
     --------

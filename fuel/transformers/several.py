@@ -1,4 +1,4 @@
-"""Streams that read several others, at once or one after another."""
+"""Streams that read several streams, at once or one after another."""
 from __future__ import annotations
 
 import warnings
@@ -45,7 +45,7 @@ def as_streams(reader: str,
 
 
 class SeveralStreams(AbstractDataStream):
-    """Base of the streams that read several others, each in its own epoch."""
+    """Base of the streams that read several streams, with an epoch of each."""
 
     epoch_attributes: tuple[str, ...] = ('child_epoch_iterators',)
     data_streams: Any
@@ -84,14 +84,16 @@ class SeveralStreams(AbstractDataStream):
         for place, stream in enumerate(self.data_streams):
             part = pending and pending['children'][place]
             if part and part['epoch'] == RUNNING:
-                # Not earlier, since one stream may be read twice.
+                # Loaded only now, since one stream may be read twice.
                 stage_of(stream).load(part)
             iterators.append(stream.get_epoch_iterator())
         return iterators
 
     def _examples_of(self, place: int) -> SourceExamples | None:
-        """Return the examples of the item that was read last from a stream;
-        None unless a stage above asks for them."""
+        """Return the examples of the item that was read last from a stream.
+
+        They are None unless a downstream stage requests them.
+        """
         child = self.child_epoch_iterators[place]
         return source_examples(child, 1) if isinstance(
             child, EpochIterator) and child.epoch.is_asked else None
@@ -103,7 +105,7 @@ class SeveralStreams(AbstractDataStream):
                 f'takes no requests, got {request!r}')
 
     def known_types(self) -> SourceTypes:
-        """Return the types that all streams have."""
+        """Return the types of the sources for which all streams agree."""
         return common_types(self.data_streams)
 
     def _lengths(self) -> list[int] | None:
@@ -210,7 +212,7 @@ class Chain(SeveralStreams):
         raise StopIteration
 
     def source_examples(self, requests: Sequence[Any]) -> Any:
-        """Return the examples of the last item, of the stream that is read
+        """Return the examples of the last item of the stream that is read
         now."""
         return self._examples_of(self._place)
 
@@ -278,9 +280,10 @@ class Merge(SeveralStreams):
 
     Notes
     -----
-    To check whether the streams end together, one more item is read of the
-    other streams when a stream has ended. If reading one stream fails, the
-    others skip the same item, so that their items stay aligned.
+    When a stream has ended, one more item of the other streams is read, to
+    check whether the streams end together. If reading an item of one stream
+    fails, the other streams skip the same item, so that the items stay
+    aligned.
 
     Examples
     --------
@@ -314,7 +317,7 @@ class Merge(SeveralStreams):
         self.strict = strict
 
     def known_types(self) -> SourceTypes:
-        """Return the known types of the streams, by the names of this one."""
+        """Return a mapping from the merged names to the known types."""
         found: dict[str, SourceType] = {}
         names = iter(self.sources)
         for stream in self.data_streams:
@@ -336,8 +339,8 @@ class Merge(SeveralStreams):
         Raises
         ------
         ValueError
-            If there is a request; if `strict`, if the streams do not end
-            together.
+            If there is a request, or if `strict` is True and the streams do
+            not end together.
         StopIteration
             If one of the streams has ended.
         """
@@ -365,7 +368,7 @@ class Merge(SeveralStreams):
         return MergedOrder(inputs)
 
     def source_examples(self, requests: Sequence[Any]) -> Any:
-        """Return the examples of the last item, those of each stream."""
+        """Return the examples of the last item, for each stream."""
         return merged(list(map(
             self._examples_of, range(len(self.child_epoch_iterators)))))
 

@@ -49,7 +49,7 @@ def labels_of(data_stream: StreamLike) -> Any:
 
 
 def labels_of_batches(data_stream: StreamLike) -> Any:
-    """Return the axis labels of batches of a stream's examples."""
+    """Return the axis labels of batches made of a stream's examples."""
     labels = labels_of(data_stream)
     return None if labels is None else {
         source: None if part is None else ('batch', *(as_labels(part) or ()))

@@ -111,7 +111,8 @@ class SourcewiseTransformer(Transformer):
     """
 
     which_sources: Any = None
-    #: True if the methods accept sparse data; if False, these raise (bool).
+    #: True if the methods accept sparse data; if False, sparse data raise an
+    #: error (bool).
     takes_sparse = True
 
     def __init__(self, data_stream: StreamLike, produces_examples: bool,
@@ -150,13 +151,13 @@ class SourcewiseTransformer(Transformer):
         Parameters
         ----------
         known : SourceType
-            Its type and shape before.
+            The type and shape of the source before the stage.
         source_name : str
 
         Returns
         -------
         SourceType or None
-            None if nothing is known. By default, the properties in `keeps`.
+            By default, the properties in `keeps`. None if nothing is known.
         """
         return known.kept(stage_of(self).keeps)
 
@@ -207,7 +208,7 @@ class SourcewiseTransformer(Transformer):
 def transform_chosen(stage: SourcewiseTransformer, data: Batch,
                      sources: Sequence[str], places: Places,
                      transform: Callable[[Any, str], Any]) -> Batch:
-    """Return data with some sources transformed."""
+    """Return data with the sources at `places` transformed."""
     parts = list(data)
     if len(parts) < len(sources):
         check_count(parts, sources)

@@ -24,7 +24,7 @@ OVER = ('element', 'channel', 'source')
 
 @dataclass(frozen=True)
 class StandardizationParameters(FittedParameters):
-    """Means and deviations that :func:`fit_standardization` found.
+    """Means and deviations that :func:`fit_standardization` computed.
 
     Attributes
     ----------
@@ -77,9 +77,10 @@ def fit_standardization(
     source : str, optional
         The source to fit to. Defaults to the first.
     over : {'element', 'channel', 'source'}, optional
-        Whether each element of an example has a mean of its own (the
-        default), each index of its first axis has one, such as the channel
-        of an image, or all elements share one.
+        Which elements of examples share a mean and a deviation.
+        ``'element'`` (the default): each element has its own. ``'channel'``:
+        all elements with the same index on the first axis share them, such as
+        the pixels of a channel. ``'source'``: all elements share them.
     which_sources : str or tuple of str, optional
         Another name of the argument `source`: it names one source.
 
@@ -91,8 +92,8 @@ def fit_standardization(
     ------
     ValueError
         If there are no examples, or they differ in shape or are not finite
-        numbers; the text names the first that is not finite or not a number.
-        If `which_sources` names several sources.
+        numbers; the text names the first value that is not finite or not a
+        number. If `which_sources` names several sources.
 
     Notes
     -----
@@ -102,10 +103,11 @@ def fit_standardization(
     batches matters. Long doubles are rounded to float64.
 
     Sums take about 15 to 20 nanoseconds of one core for each number, and 5
-    microseconds for each mean and deviation at the end: 0.3 seconds for
-    20,000 examples of 784 float32, where sums in float64 take 0.04, and 0.9
-    seconds for 64 of 150,528. Numbers of very different sizes in a column
-    take more memory, and time at the end, for up to 4,096 columns around it.
+    microseconds for each mean and deviation at the end. That is 0.3 seconds
+    for 20,000 examples of 784 float32, and 0.9 seconds for 64 examples of
+    150,528 float32. For the first of these, sums in float64 would take 0.04
+    seconds. If the numbers of a column have very different sizes, up to 4,096
+    columns around it take more memory, and more time at the end.
 
     Examples
     --------
@@ -142,7 +144,7 @@ def fit_standardization(
 
 
 def _fitted_shape(shape: tuple[int, ...], over: str) -> tuple[int, ...]:
-    """Return the shape of the means of examples of a shape."""
+    """Return the shape of the means, given the shape of the examples."""
     if over == 'element':
         return shape
     kept = 1 if over == 'channel' else 0
@@ -154,13 +156,13 @@ def _as_rows(batch: NDArray[Any], over: str,
     """Return the elements of a batch in rows, one for each mean."""
     if over == 'channel' and batch.ndim > 2:
         batch = numpy.moveaxis(batch, 1, -1)
-    # Not -1, which an empty batch does not determine.
+    # Not -1: for an empty batch NumPy cannot compute the number of rows.
     return batch.reshape(
         batch.size // num_columns if num_columns else 0, num_columns)
 
 
 class Standardization(FittedStage):
-    """Subtracts a mean and divides by a deviation, fitted before.
+    """Subtracts a mean and divides by a deviation that were fitted before.
 
     Parameters
     ----------

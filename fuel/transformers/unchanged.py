@@ -20,7 +20,8 @@ def unchanged_sources(stream: StreamLike) -> dict[str, str]:
     Stages may rename these sources, cast their numbers or make them dense, but
     not compute other numbers.
 
-    Returns: dict from the stream's names to the names in the data set.
+    Returns: dict from the names of these sources in the stream to their names
+        in the data set.
     """
     children = child_streams(stream)
     if not children:
@@ -34,8 +35,8 @@ def unchanged_sources(stream: StreamLike) -> dict[str, str]:
 
 
 def _handed_on(stream: Any, sources: tuple[str, ...]) -> dict[str, str]:
-    """Return the sources whose numbers a stage keeps, with their names
-    upstream.
+    """Return a mapping from the sources whose numbers a stage keeps to their
+    names upstream.
 
     `sources`: sources of the stream that the stage reads.
     """

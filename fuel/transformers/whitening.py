@@ -34,14 +34,14 @@ GRADED = 1e3
 
 @dataclass(frozen=True, eq=False)
 class WhiteningParameters(PlainArgument):
-    """Mean and matrix that :func:`fit_whitening` found.
+    """Mean and matrix that :func:`fit_whitening` computed.
 
     Attributes
     ----------
     kind : {'pca', 'zca'}
     mean : numpy.ndarray, shape (features,), dtype float64
     matrix : numpy.ndarray, shape (features, components), dtype float64
-        The matrix to multiply centred data with.
+        The matrix with which centred data are multiplied.
     shape : tuple of int
         Shape of an example; ``features`` is its product.
     provenance : dict
@@ -64,25 +64,26 @@ class WhiteningParameters(PlainArgument):
     def plain(self) -> Mapping[str, object]:
         """Return the values that a saved state must match.
 
-        The matrix is left out, since processors may find different axes of
-        equal variance.
+        The matrix is left out: if variances are equal, different processors
+        may compute different axes.
         """
         mean = numpy.asarray(self.mean, numpy.float64)
         return {'kind': self.kind, 'shape': self.shape,
                 'mean': numpy.array([f'{one:.9g}' for one in mean.flat])}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the parameters, replacing the file as a whole.
+        """Save the parameters; replace an old file in one step.
 
         Parameters
         ----------
         path : str
-            Ends in ``.npz``. Equal parameters give equal files.
+            Name of the file, which must end in ``.npz``. Equal parameters give
+            equal files.
 
         Raises
         ------
         ValueError
-            If the name ends otherwise.
+            If the name does not end in ``.npz``.
         """
         name = os.fspath(path)
         if not name.endswith('.npz'):
@@ -116,8 +117,8 @@ class WhiteningParameters(PlainArgument):
         except FileNotFoundError:
             raise
         except Exception as error:
-            # NumPy takes a file that is not an archive for a pickle, and says
-            # how to run it. Do not pass on this advice.
+            # NumPy treats a file that is not an archive as a pickle, and its
+            # error says how to load that. Do not pass on this advice.
             raise ValueError(
                 f'{name} does not hold whitening parameters, as '
                 'WhiteningParameters.save writes them') from error
@@ -190,9 +191,9 @@ def fit_whitening(data_stream: StreamLike, source: str | None = None,
     whose values are all equal has the variance 0, and becomes 0.
 
     The time to find the axes grows with the third power of the number of
-    features. If the variances, with `epsilon`, differ by a factor of 1,000 or
-    more, it is 2.5 times as long: 0.4 seconds of one core for 800 features,
-    instead of 0.16. Standardization before whitening avoids that.
+    features. If the variances, with `epsilon` added, differ by a factor of
+    1,000 or more, it takes 2.5 times as long: 0.4 seconds of one core for 800
+    features, instead of 0.16. Standardization before whitening avoids that.
 
     Examples
     --------
@@ -260,21 +261,21 @@ def fit_whitening(data_stream: StreamLike, source: str | None = None,
 
 def _principal_axes(covariance: NDArray[Any], epsilon: float,
                     ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return variances and the principal axes, the largest first."""
+    """Return the variances and the principal axes, largest variance first."""
     deviations = numpy.sqrt(covariance.diagonal())
     alive = numpy.flatnonzero(deviations)
     dead = numpy.flatnonzero(deviations == 0)
     added = covariance.diagonal()[alive] + epsilon
     if not len(alive) or added.max() < GRADED * added.min():
-        # Features that do not vary are left out: rounding would mix them
-        # with directions of others in which nothing varies either.
+        # Features that do not vary are left out: rounding would mix them with
+        # directions of other features in which nothing varies either.
         found, turned = numpy.linalg.eigh(covariance[numpy.ix_(alive, alive)])
         found, turned = numpy.maximum(found[::-1], 0), turned[:, ::-1]
     else:
         # Features of very different scales: `eigh` finds small variances
         # only as precisely as the largest allows. Correlations have one
-        # scale, and the singular values of a factor of the covariance are
-        # its roots.
+        # scale, and the singular values of a factor of the covariance are the
+        # square roots of the variances.
         alive = alive[numpy.argsort(-deviations[alive], kind='stable')]
         scales = deviations[alive]
         factor = _factor(
@@ -290,7 +291,7 @@ def _principal_axes(covariance: NDArray[Any], epsilon: float,
 
 
 def _factor(correlations: NDArray[Any]) -> NDArray[Any]:
-    """Return a matrix which times its transpose is the correlations."""
+    """Return a matrix F; ``F @ F.T`` is the matrix of correlations."""
     try:
         factor: NDArray[Any] = numpy.linalg.cholesky(correlations)
     except numpy.linalg.LinAlgError:

@@ -41,8 +41,8 @@ class Window(SequenceStage):
     target_source : str, optional
         Name of the target. Defaults to ``'targets'``.
     iteration_scheme, axis_labels
-        See :class:`~fuel.transformers.Transformer`. The axis labels of both
-        default to those of the source.
+        See :class:`~fuel.transformers.Transformer`. The axis labels of source
+        and target default to those of the source.
 
     Attributes
     ----------
@@ -61,9 +61,9 @@ class Window(SequenceStage):
     -----
     A pair of windows is made if both lie inside a sequence. Windows are
     copies. No window extends from one sequence to the next, and the rest of a
-    sequence does not come in another epoch. So sequences that are shorter than
-    the windows give no pair; if all sequences of an epoch are, a warning is
-    given.
+    sequence is not delivered in another epoch. So sequences that are too short
+    for a pair of windows give none. If all sequences of an epoch are too
+    short, a warning is given.
 
     Examples
     --------

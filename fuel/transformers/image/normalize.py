@@ -42,8 +42,9 @@ class Normalize(ImageStage):
     Raises
     ------
     ValueError
-        If an argument is invalid; when data are requested, if an example
-        is not an image, or has another number of channels.
+        If an argument is invalid; when data are requested, if an example is
+        not an image, or if `mean` or `deviation` has numbers for another
+        number of channels.
 
     Notes
     -----

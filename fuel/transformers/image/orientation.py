@@ -53,7 +53,7 @@ def _png_has_exif(image: Any) -> bool:
 
 
 def turned_upright(image: Any, number: int) -> Any:
-    """Return an image rotated upright, given its orientation's number."""
+    """Return an image rotated upright, given the number of its orientation."""
     if number not in TRANSPOSES:
         return image
     from PIL import Image
@@ -61,9 +61,9 @@ def turned_upright(image: Any, number: int) -> Any:
 
 
 def upright_size(image: Any) -> tuple[int, int]:
-    """Return height and width of an opened image once it is upright."""
+    """Return the height and width that an opened image has when upright."""
     if image.format == 'TIFF':
-        # Before Pillow 11, `image.size` is that of the file until it is read.
+        # Before Pillow 11, it is the size in the file until pixels are read.
         tags = image.tag_v2
         size, turned = (tags[WIDTH_TAG], tags[HEIGHT_TAG]), tags.get(
             ORIENTATION_TAG)

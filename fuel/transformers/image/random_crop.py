@@ -60,12 +60,15 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
 
     Notes
     -----
-    Images have the axes (channel, height, width) and any type. A batch in
-    one array becomes one array; the columns of all windows are drawn first,
-    then the rows. A list, or an array of objects, becomes a list; row and
-    column are drawn image by image, but not if only one value is possible.
-    With a `seed` the draws do not depend on the form of a batch, and sources
-    of one stage get the same draws.
+    Images have the axes (channel, height, width) and any type. A batch in one
+    array becomes one array. A list, or an array of objects, becomes a list,
+    unless `stack` is True.
+
+    With an `rng`, the order of the draws depends on the form of a batch. For
+    one array, the columns of all windows are drawn first, then the rows. For
+    a list, row and column are drawn image by image; a value is not drawn if
+    only one is possible. With a `seed`, the draws do not depend on the form
+    of a batch, and all sources of the stage get the same draws.
 
     Examples
     --------
@@ -133,9 +136,9 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
         return self._crop_each(images, offsets)
 
     def _draw_shares(self, count: int) -> Any:
-        """Draw the positions of windows, as shares of their ranges.
+        """Draw the positions of windows, as fractions of their ranges.
 
-        With an `rng` nothing is drawn here, but image by image.
+        With an `rng` nothing is drawn here: the positions are drawn later.
         """
         return self.draw_rows(count, lambda generator, total: (
             generator.random((total, 2)))) if self.draws_by_seed else ()
@@ -176,9 +179,11 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
     shape : (int, int)
         Height and width of the results.
     scale : (float, float), optional
-        Least and largest part of the area. Defaults to (0.08, 1).
+        Least and largest fraction of the area of an image that a part has.
+        Defaults to (0.08, 1).
     ratio : (float, float), optional
-        Least and largest ratio of width to height. Defaults to (3/4, 4/3).
+        Least and largest ratio of the width of a part to its height. Defaults
+        to (3/4, 4/3).
     resample : str or dict, optional
         The filter, or a dict with the filter of each source, as for
         :class:`Resize`. Defaults to ``'bilinear'``.
@@ -212,7 +217,7 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
     """
 
     keeps_rows = True
-    # This is about the chosen sources; other sources keep their types.
+    # Nothing is kept of the chosen sources; the others keep their types.
     keeps = frozenset[str]()
 
     def __init__(self, data_stream: StreamLike, shape: Sequence[int],

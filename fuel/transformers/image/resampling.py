@@ -17,7 +17,7 @@ RESIZE_FILTERS = (
     'nearest', 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos')
 ROTATION_FILTERS = ('nearest', 'bilinear', 'bicubic')
 
-#: The name of a filter, or a dict with the name of each source's filter.
+#: The name of a filter, or a dict from names of sources to names of filters.
 Filter: TypeAlias = 'str | Mapping[str, str]'
 
 
@@ -85,7 +85,7 @@ def _constant(resample: str) -> Any:
 
 
 def _nearest(size: int, new_size: int) -> Any:
-    """Return the number of the old row that each new row is a copy of.
+    """Return the index of the old row that is copied to each new row.
 
     Distances are added up one by one, as in Pillow, so that ties are rounded
     as in Pillow.
@@ -143,7 +143,8 @@ def _apply(image: NDArray[Any], shape: tuple[int, int],
     pixels = image.transpose(1, 2, 0)
     if len(image) == 3 and image.dtype == numpy.uint8 and (
             pixels.flags.c_contiguous):
-        # As it was decoded: all channels at once, and no copy to Pillow.
+        # Pixels in the order of a decoded image: Pillow processes all channels
+        # at once, without a copy of its input.
         return numpy.array(
             operation(Image.fromarray(pixels))).transpose(2, 0, 1)
     out = empty((len(image), *shape), image.dtype)

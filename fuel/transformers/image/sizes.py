@@ -197,8 +197,8 @@ class MinimumImageDimensions(ImageStage):
     Parameters
     ----------
     minimum_shape : (int, int)
-        The height and the width that every image has at least afterwards.
-        Images that are large enough pass through as they are.
+        Least height and least width of the results. Images that are large
+        enough pass through unchanged.
     resample : str or dict, optional
         The filter: ``'nearest'`` (the default), ``'box'``, ``'bilinear'``,
         ``'hamming'``, ``'bicubic'`` or ``'lanczos'``; a dict has the filter
@@ -240,7 +240,7 @@ class MinimumImageDimensions(ImageStage):
 
     pure = True
     keeps_rows = True
-    # This is about the chosen sources; other sources keep their types.
+    # Nothing is kept of the chosen sources; the others keep their types.
     keeps = frozenset[str]()
 
     def __init__(self, data_stream: StreamLike, minimum_shape: Sequence[int],
@@ -270,7 +270,10 @@ class MinimumImageDimensions(ImageStage):
 
     def _verify_image(self, before: tuple[str, ...], images: list[Image],
                       source: str) -> None:
-        """Check labels, which may name a channel that images lack."""
+        """Check the axis labels of a source.
+
+        The labels may name a channel even if images have no channel axis.
+        """
         axes = images[0].ndim if images else 3
         labels = stage_of(self.data_stream).labels
         if axes == 2 and as_labels(labels.get(source)) == (
@@ -292,7 +295,10 @@ class MinimumImageDimensions(ImageStage):
 
 def enlarged(shape: tuple[int, int],
              minimum: tuple[int, int]) -> tuple[int, int]:
-    """Return the smallest proportional shape that is at least the minimum."""
+    """Return the smallest shape of at least `minimum`, of equal proportions.
+
+    A shape that is large enough is returned unchanged.
+    """
     height, width = shape
     least_height, least_width = minimum
     if not height or not width:
@@ -300,7 +306,7 @@ def enlarged(shape: tuple[int, int],
                          'cannot be enlarged')
     if height >= least_height and width >= least_width:
         return height, width
-    # In whole numbers: a rounded factor can be a pixel off.
+    # Computed in integers, since a rounded factor could be a pixel off.
     if least_height * width >= least_width * height:
         return least_height, -(-width * least_height // height)
     return -(-height * least_width // width), least_width

@@ -45,15 +45,15 @@ class Mix(SeveralStreams, CarriesInputs):
     weights : optional
         Frequency of each stream, not negative; only the proportions matter.
         Weights are a list with a number for each stream, or a dict from
-        names to numbers. A list of such weights has the weights of each
-        epoch, one after another; all later epochs have the last ones. A
-        function takes the number of an epoch, from 0 on, and returns its
-        weights. Defaults to None: equal weights.
+        names to numbers. A list of such weights has the weights of the first
+        epoch, the second epoch and so on; its last weights are those of all
+        later epochs too. A function takes the number of an epoch, from 0 on,
+        and returns its weights. Defaults to None: equal weights.
     stop : {'first', 'last', 'forever'}, optional
         What to do when the stream that is chosen has ended. The epoch ends
-        (``'first'``, the default); the stream leaves the mixture, which ends
-        with the last one (``'last'``); or the stream begins its next epoch,
-        and the mixture never ends (``'forever'``).
+        (``'first'``, the default); the stream leaves the mixture, and the
+        epoch ends when no stream is left (``'last'``); or the stream begins
+        its next epoch, and the mixture never ends (``'forever'``).
     epoch_size : int, optional
         Largest number of items of an epoch. Defaults to None: no limit.
     seed : int, optional
@@ -71,7 +71,7 @@ class Mix(SeveralStreams, CarriesInputs):
     names : tuple of str
         The names of the streams; their numbers if they have none.
     taken : dict of str to int
-        Number of items that the current epoch has taken of each stream,
+        Number of items that the current epoch has taken from each stream,
         including items that could not be read.
     restarts : dict of str to int
         Number of restarts of each stream in the current epoch.
@@ -94,7 +94,7 @@ class Mix(SeveralStreams, CarriesInputs):
     keep their proportions.
 
     With ``'forever'`` a stream continues from its position when the next
-    epoch of the mixture begins, so that all its items come for any
+    epoch of the mixture begins. So all its items are delivered for any
     `epoch_size`. With the other values of `stop` each stream begins an epoch
     when the mixture does.
 
@@ -234,7 +234,7 @@ class Mix(SeveralStreams, CarriesInputs):
             self._mixture, self.child_epoch_iterators).read_request(request)
 
     def source_examples(self, requests: Sequence[Any]) -> Any:
-        """Return the examples of the last item, of the stream that was
+        """Return the examples of the last item of the stream that was
         chosen."""
         if len(requests) > 1 or self._mixture is None or (
                 not covers(self, 'source_examples', ('get_data',))):
@@ -249,8 +249,10 @@ class Mix(SeveralStreams, CarriesInputs):
                              self.names, self._finish(), self.is_sought)
 
     def _finish(self) -> Finish | None:
-        """Return a function that adds the stream's number, None if none is
-        added."""
+        """Return a function that adds the number of the stream to an item.
+
+        It is None if no number is added.
+        """
         return None if self.origin_source is None else partial(
             _with_origin, len(self.data_streams[0].sources),
             self.iteration_scheme.requests_examples)

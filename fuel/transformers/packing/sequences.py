@@ -1,4 +1,4 @@
-"""Sequences that are packed, as arrays that can be copied as bytes."""
+"""Convert sequences to arrays that can be packed by copying their bytes."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -24,7 +24,8 @@ def as_sequences(
     `dtype`: the requested type, None if no type is requested.
     `first`: number of the first sequence, for errors.
 
-    Returns: the arrays, their lengths, and their kind, None if all were empty.
+    Returns: the arrays, their lengths, and their kind. The kind is None if it
+        was not known and all sequences are empty.
     """
     lengths = None if kind is None else measure(part, *kind)
     if lengths is not None:
@@ -106,7 +107,7 @@ def check_lengths(sources: Sequence[str], lengths: list[Any],
 
 
 def pieces_of(length: int, most: int, mode: str) -> list[slice]:
-    """Return the kept pieces of a sequence, each at most a row long."""
+    """Return the kept pieces of a sequence, each of at most `most` items."""
     if mode == 'cut' or length <= most:
         return [slice(0, min(length, most))]
     return [slice(start, min(start + most, length))
