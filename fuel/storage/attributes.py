@@ -18,10 +18,11 @@ from fuel.utils.hdf5_errors import naming_file
 CONTINUATION = 0x10
 ATTRIBUTE = 0x0C
 SHARED = 2
-# Types of values that an attribute holds itself.
+# Types of values that are stored in the attribute itself.
 PLAIN_CLASSES = (h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM,
                  h5py.h5t.REFERENCE)
-# No object has so many blocks; one that is damaged may lead in circles.
+# The largest number of blocks that are read: no valid object has so many, but
+# the blocks of a damaged object may lead in circles.
 MOST_BLOCKS = 1000
 
 
@@ -37,9 +38,9 @@ def check_attribute(dataset: h5py.Dataset | h5py.Group, name: str) -> None:
     """Raise ValueError if an attribute's values of variable length are not in
     the file.
 
-    If they are not, HDF5 ends the process or waits for ever. Attributes of
-    files that only HDF5 can read, such as files that are open for writing,
-    are not checked, nor are those of objects with very many attributes.
+    If they are not, HDF5 crashes the process or waits for ever. An attribute
+    is not checked if only HDF5 can read the file, for example because the file
+    is open for writing, or if its object has very many attributes.
     """
     handle = h5py.h5i.get_file_id(dataset.id)
     base, usual = addressing(handle)
@@ -88,11 +89,11 @@ def read_attribute(node: h5py.Dataset | h5py.Group, name: str) -> Any:
 
 
 def _itemsize(kind: h5py.h5t.TypeID, name: str) -> int:
-    """Return the size of an element of an attribute of variable length; 0 for
-    strings of fixed length.
+    """Return the number of bytes of an element, for an attribute with values
+    of variable length; return 0 for strings of fixed length.
 
     HDF5 also crashes on types that it does not expect, so only the types of
-    labels and of lists of scales are allowed.
+    axis labels and of lists of dimension scales are allowed.
 
     Raises: ValueError for any other type.
     """
@@ -106,8 +107,8 @@ def _itemsize(kind: h5py.h5t.TypeID, name: str) -> int:
 
 def _references(file: FileBytes, base: int, address: int, name: str,
                 count: int) -> NDArray[numpy.void] | None:
-    """Return the references that an attribute stores in the file; None if the
-    attribute is not in the object's header."""
+    """Return the references to the heap that are stored as an attribute's
+    values; None if the attribute is not in the object's header."""
     for message in _messages(file, base, address):
         if message.kind != ATTRIBUTE or message.flags & SHARED:
             continue
@@ -171,7 +172,7 @@ def _attribute(content: bytes) -> tuple[bytes, bytes]:
     place = 9 if version == 3 else 8
     name = content[place:place + sizes[0]].partition(b'\0')[0]
     for size in sizes:
-        # The first version rounds each part up.
+        # The first version pads each part to a multiple of 8 bytes.
         place += -(-size // 8) * 8 if version == 1 else size
     return name, content[place:]
 
@@ -242,7 +243,7 @@ def labels_of_batch(labels: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def scale(node: object, name: str) -> h5py.Dataset | None:
-    """Return the dimension scale with a name on the first axis of an array;
+    """Return the dimension scale called `name` on the first axis of an array;
     None if there is none."""
     if not isinstance(node, h5py.Dataset) or not node.shape:
         return None

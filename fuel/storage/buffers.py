@@ -1,7 +1,7 @@
 """Buffers for decoded chunks, which are reused.
 
-Decoded chunks live long, but the compressed data do not. If both came from one
-heap, they would leave holes that grow with every epoch.
+Decoded chunks stay in memory for long, but compressed data do not. If both
+were allocated on one heap, it would get holes that grow with every epoch.
 """
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _take_first(queue: deque[NDArray[numpy.uint8]],
     return buffer, sys.getrefcount(buffer)
 
 
-# The number of references if no other code holds a buffer. It depends on the
-# version of Python, and on the function that counts them.
+# The number of references to a buffer that no other code holds. It depends on
+# the version of Python, and on the function that counts the references.
 ALONE = _take_first(deque([numpy.empty(0, numpy.uint8)]))[1]
 
 
@@ -50,7 +50,7 @@ def buffer_nbytes(nbytes: int) -> int:
 class Buffers:
     """Pool of buffers of several sizes.
 
-    The caller must ensure that one thread at a time uses this object.
+    The caller must ensure that only one thread at a time uses this object.
     """
 
     def __init__(self) -> None:
@@ -63,20 +63,22 @@ class Buffers:
         in_use: list[NDArray[numpy.uint8]] = []
         while free:
             buffer, count = _take_first(free)
-            # Another thread holds a buffer while it copies a batch from it.
+            # More references mean that another thread copies from the buffer.
             if count == ALONE:
-                # They are used before buffers whose pages do not exist yet.
+                # At the front, they are reused before new buffers, whose
+                # pages do not exist yet.
                 free.extendleft(in_use)
                 return buffer
             in_use.append(buffer)
         free.extend(in_use)
         free.extend(_slab(nbytes, times))
-        # The last buffer, which is new: the first ones are in use.
+        # Return the last buffer, which is new: the first ones are in use.
         return free.pop()
 
     def give_back(self, buffer: NDArray[numpy.uint8]) -> None:
-        """Take back a buffer that :meth:`take` returned."""
-        # It is used before buffers whose pages do not exist yet.
+        """Put a buffer that :meth:`take` returned back into the pool."""
+        # At the front, it is reused before new buffers, whose pages do not
+        # exist yet.
         self._free[buffer.nbytes].appendleft(buffer)
 
 
@@ -85,8 +87,8 @@ def _slab(nbytes: int, times: int) -> NDArray[numpy.uint8]:
     count = max(1, times * min(MOST, SLAB // nbytes))
     memory = mmap.mmap(-1, count * nbytes, **PRIVATE)
     if times > 1 and sys.platform == 'linux':
-        # Clearing small pages would take a third of the time of decoding. The
-        # system may refuse this advice.
+        # With small pages, clearing new memory would take a third of the time
+        # of decoding. The system may refuse this advice.
         with contextlib.suppress(OSError):
             memory.madvise(mmap.MADV_HUGEPAGE)
     return numpy.frombuffer(memory, numpy.uint8).reshape(count, nbytes)
@@ -99,7 +101,8 @@ class Scratch:
     Several threads may use this object at once.
     """
 
-    # Larger arrays are not reused, nor are more than so many arrays.
+    # Number of bytes of the largest arrays that are reused, and the largest
+    # number of arrays that are kept for reuse.
     LARGEST = 2 << 20
     MOST = 64
 

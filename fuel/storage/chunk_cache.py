@@ -49,13 +49,14 @@ def cache_of(identity: Hashable, budget: int | None) -> ChunkCache:
     most = default_budget() if budget is None else budget
     with _caches.lock:
         cache = _caches.get(key, ChunkCache, most)
-        # The shared cache has the budget of the present setting.
+        # The budget of the shared cache follows the current setting.
         cache.budget = most if budget is None else max(cache.budget, most)
         return cache
 
 
 def default_budget() -> int:
-    """Return the budget that all files without a budget share."""
+    """Return the budget, in bytes, of the cache that all files without a
+    budget share."""
     wanted: int | None = config.chunk_cache_bytes
     if wanted is None:
         return min(2 << 30, usable_memory() // 4)
@@ -68,9 +69,9 @@ class ChunkCache:
     `budget`: the largest number of bytes of decoded chunks.
     """
 
-    # Finding chunks to evict takes time, so a part of the budget is freed at
-    # once. If the budget is small, this part is larger: up to four times the
-    # bytes that are needed.
+    # Finding chunks to evict takes time, so more bytes are freed at once than
+    # are needed: 1 / SHARE of the budget, or four times the needed bytes if
+    # this is more, but of these at most 1 / LARGEST_SHARE of the budget.
     SHARE = 32
     LARGEST_SHARE = 8
 
@@ -146,7 +147,8 @@ class ChunkStore:
     """Store of the decoded chunks, or groups of rows, of one source.
 
     `nbytes`: shape (chunks,), dtype int64; number of bytes of each decoded
-        chunk. For chunks of objects, without the data to which they refer.
+        chunk. For chunks of objects, without the data to which the objects
+        refer.
     `has_buffers`: whether chunks are decoded into buffers of the store;
         otherwise the decoding function makes the arrays.
     `slots`: for each chunk, its array if it is cached, and the time of its
@@ -193,7 +195,7 @@ class ChunkStore:
             if remembered is not None:
                 return remembered
             lock = self._decoding.setdefault(chunk, threading.Lock())
-        # Released however this ends, by Ctrl-C too.
+        # The lock is released however this ends, even by Ctrl-C.
         with lock:
             decoded = self.slots[chunk]
             if decoded is None:
@@ -306,8 +308,9 @@ class ChunkStore:
         self._filling.clear()
 
 
-#: The needs of a request. For each store: counts and sizes of its chunks, the
-#: numbers of the needed chunks, and the bytes that were counted for them.
+#: The chunks that a request needs. For each store: counts and sizes of all its
+#: chunks, the numbers of the needed chunks, and the bytes that were counted
+#: for these.
 NeededChunks: TypeAlias = list[tuple[
     Counter[int], NDArray[numpy.int64], list[int], int]]
 
@@ -380,8 +383,8 @@ class Ahead:
 
 
 def referred_nbytes(rows: NDArray[Any]) -> int:
-    """Return the approximate number of bytes that the objects in an array
-    take."""
+    """Return the approximate number of bytes of the objects in an array; 0 for
+    an array without objects."""
     return 0 if not rows.dtype.hasobject else _nbytes_of(
         rows.reshape(-1).tolist())
 
@@ -398,7 +401,7 @@ def _nbytes_of(objects: Collection[Any]) -> int:
         elif isinstance(one, (list, tuple)):
             nbytes += _nbytes_of(one)
         elif isinstance(one, dict):
-            # The keys are the same in all rows.
+            # The keys are not counted, since all rows share them.
             nbytes += _nbytes_of(one.values())
         elif hasattr(one, '__len__'):
             nbytes += len(one)

@@ -16,10 +16,11 @@ from fuel.storage.file_bytes import FileBytes
 from fuel.utils.h5py_file import H5PYFile
 from fuel.utils.hdf5_errors import damaged
 
-# Larger tables would take more memory than they are worth.
+# The most chunks in a table; a larger table would need too much memory.
 MOST_CHUNKS = 1 << 26
 
-# More would take seconds where HDF5 needs quadratic time.
+# The most chunks that are listed with a version of HDF5 that needs quadratic
+# time: more would take seconds.
 MOST_CHUNKS_SEARCHED = 2000
 
 
@@ -33,7 +34,7 @@ class ChunkTable(NamedTuple):
     `addresses`: places of the chunks in the file; `MISSING` for a chunk that
         was never written, `OUTSIDE` for a chunk that would begin or end
         outside of the file.
-    `sizes`: numbers of bytes in the file.
+    `sizes`: number of bytes of each chunk in the file.
     `masks`: bit i of a chunk's mask is set if the chunk skipped filter i.
     """
 
@@ -44,7 +45,7 @@ class ChunkTable(NamedTuple):
 
 def corner_of(chunk: int, shape: tuple[int, ...],
               chunk_shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the index of the first element of a chunk, by its number."""
+    """Return the index of the first element of chunk number `chunk`."""
     place = numpy.unravel_index(chunk, grid_of(shape, chunk_shape))
     return tuple(int(index) * length
                  for index, length in zip(place, chunk_shape, strict=True))
@@ -82,7 +83,8 @@ def read_chunk_table(dataset: h5py.Dataset, file: FileBytes) -> ChunkTable:
             if start % part:
                 raise _damaged(dataset, f'a chunk begins at {last}, which is '
                                f'not a corner of chunks of {chunk_shape}')
-            # A chunk outside is left from when the data set was larger.
+            # A chunk outside of the grid was written when the data set was
+            # larger.
             is_inside = is_inside and start // part < length
             place += start // part * stride
         if before == last or (is_ordered and before > last):
@@ -90,7 +92,7 @@ def read_chunk_table(dataset: h5py.Dataset, file: FileBytes) -> ChunkTable:
                            f'after {before}, which should ascend')
         if not is_inside:
             return
-        # An address of all ones stands for none.
+        # If all bits of an address are set, there is no address.
         address = min(chunk.byte_offset, (1 << 63) - 1)
         if table.addresses[place] != MISSING:
             raise _damaged(dataset, f'two chunks claim the place {last}')
@@ -136,8 +138,9 @@ def _damaged(dataset: h5py.Dataset, reason: str) -> DamagedFileError:
 def _lists_in_order(dataset: h5py.Dataset, file: FileBytes) -> bool:
     """Return whether HDF5 lists the chunks in the order of the grid.
 
-    In the newer format, if a data set may grow along one axis other than the
-    first, chunks are in the order in which they were added.
+    In the newer format, if a data set may grow along exactly one axis, and
+    this is not the first axis, HDF5 lists the chunks in the order in which
+    they were added.
 
     Raises: UnreadableTableError if HDF5 lists these chunks at wrong places.
     """
@@ -188,7 +191,7 @@ def _list_chunks(dataset: h5py.Dataset, keep: Callable[[Any], None],
     if can_iterate(dataset):
         dataset.id.chunk_iter(keep)
         return
-    # HDF5 before 1.12.3 searches from the first chunk for every one.
+    # HDF5 before 1.12.3 begins the search for each chunk at the first chunk.
     count = dataset.id.get_num_chunks()
     if count > MOST_CHUNKS_SEARCHED:
         raise UnreadableTableError(
@@ -199,11 +202,12 @@ def _list_chunks(dataset: h5py.Dataset, keep: Callable[[Any], None],
 
 def _add_user_block(dataset: h5py.Dataset, file: FileBytes,
                     table: ChunkTable) -> None:
-    """Make the addresses of a table count from the start of the file.
+    """Change the addresses of a table, if necessary, so that they count from
+    the start of the file.
 
-    In some versions of HDF5, addresses do not count the user block at the
-    start. A few chunks are compared with those that HDF5 reads, to find out
-    what this version does.
+    In some versions of HDF5, addresses do not include the user block at the
+    start of the file. To find out what this version does, a few chunks are
+    compared with the same chunks as HDF5 reads them.
     """
     creation = h5py.h5i.get_file_id(dataset.id).get_create_plist()
     block = creation.get_userblock()

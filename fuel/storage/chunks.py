@@ -30,8 +30,8 @@ from fuel.storage.reader import StoredPieces
 from fuel.utils.background import Background
 from fuel.utils.threads import map_chunks, number_of_threads
 
-# For so many requests, prefetched chunks count as used later than chunks that
-# were read. So they are not evicted before they are read.
+# Number of requests during which prefetched chunks count as more recently used
+# than chunks that are read. So they are not evicted before they are read.
 PROTECTED = 1000
 # The most bytes of chunks that are decoded together, to fit a core's cache.
 TOGETHER = 3 << 18
@@ -72,8 +72,8 @@ class ChunkReader(DirectReader):
         """Fill arrays with decoded chunks; see
         :data:`~fuel.storage.chunk_cache.Decode`.
 
-        The chunks must come from the state of the files for which the store
-        caches them.
+        The chunks must come from the state of the files from which all chunks
+        in the store come.
 
         Raises: ValueError if a chunk is damaged.
         """
@@ -98,7 +98,7 @@ class ChunkReader(DirectReader):
         return self.store.slots.num_held == self._num_stored
 
     def _remembers(self, rows: slice | IndexArray) -> bool:
-        """Return whether all chunks of some rows are cached."""
+        """Return whether all chunks of `rows` are cached."""
         if isinstance(rows, slice):
             rows = self._parts.rows_of_blocks(rows.start, rows.stop)
         chunks = self._parts.chunks_of(rows)
@@ -113,7 +113,7 @@ class ChunkReader(DirectReader):
         rows = numpy.ascontiguousarray(rows, numpy.intp)
         if ahead is None:
             nbytes, absent = self._rows.expect(rows, budget, soon)
-            # In the order of their numbers, mostly that of the file.
+            # Sort by number; this is mostly the order in the file.
             absent.sort()
         else:
             chunks = self._parts.chunks_of(rows)
@@ -145,13 +145,13 @@ class ChunkReader(DirectReader):
     def _decode_ahead(self) -> None:
         """Decode queued chunks, unless they were used in the meantime.
 
-        If many chunks are queued, several are decoded together. Otherwise,
-        Python's work for each would take long, since decoding pushes Python's
-        data out of the processor's cache.
+        If many chunks are queued, several are decoded together. With one chunk
+        at a time, Python's work for each chunk would take long, since decoding
+        pushes Python's data out of the processor's cache.
         """
         wanted, slots = self._wanted, self.store.slots
         if not wanted:
-            # Another task took its chunk.
+            # Another task has removed the chunk of this task from the queue.
             return
         count = 1 + len(wanted) // (2 * max(1, self._background.num_workers))
         chunks: list[int] = []
@@ -159,7 +159,7 @@ class ChunkReader(DirectReader):
         with contextlib.suppress(IndexError):
             while len(chunks) < count and nbytes < TOGETHER:
                 chunk, expected = wanted.popleft()
-                # It may be expected by later requests as well.
+                # The time is later if later requests expect the chunk too.
                 if slots.last_used[chunk] >= expected:
                     chunks.append(chunk)
                     nbytes += slots.nbytes(chunk)
@@ -203,7 +203,7 @@ class ChunkReader(DirectReader):
         addresses = self._parts.addresses
         absent.sort(key=lambda found: int(addresses[found[0]]))
         if self._remote is not None:
-            # All of them, before the first is waited for.
+            # Request all of them before waiting for the first.
             self._remote.request(*self._ranges(numpy.array([
                 chunk for chunk, _ in absent])), is_urgent=True)
 
@@ -211,7 +211,7 @@ class ChunkReader(DirectReader):
             for chunk, pieces in absent[begin:end]:
                 self._fetch(chunk, pieces, batch)
 
-        # Threads that decode ahead leave no core for more of them.
+        # The threads that decode ahead already use as many cores.
         map_chunks(fetch, len(absent), num_threads=max(
             1, number_of_threads() - self._background.num_workers))
 
@@ -236,9 +236,10 @@ class DecodedReader(ChunkReader):
     def __init__(self, file: FileBytes, name: str, parts: Parts,
                  index: PartIndex, cache_bytes: int | None,
                  part_names: PartNames | None = None) -> None:
-        # Loads OpenSSL, which files without filters do not need.
+        # This import loads OpenSSL, which files without filters do not need.
         from hashlib import blake2b
-        # Readers that read the same chunks in another way share them.
+        # Readers of the same chunks share one store, even if they return
+        # different data from the chunks.
         chunks = blake2b(parts.addresses.tobytes())
         chunks.update(parts.nbytes.tobytes())
         super().__init__(file, name, parts, cache_of(
@@ -290,17 +291,17 @@ class DecodedReader(ChunkReader):
     def decode(self, chunks: Sequence[int], outs: list[Any]) -> None:
         """Fill arrays with decoded chunks.
 
-        The files are checked afterwards, so that all cached chunks come from
-        the state for which they are cached.
+        The files are checked afterwards, to ensure that all cached chunks come
+        from the state of the files for which they are cached.
         """
         files = files_at(self._bytes, self._parts.addresses[chunks])
         try:
-            # All of them first, which is one call for neighbours.
+            # Read all of them first: adjacent chunks then need only one call.
             stored = self._read_stored(chunks, outs, len(files) == 1)
             for chunk, data, out in zip(chunks, stored, outs, strict=True):
                 self._decode(chunk, data, out)
         except ValueError:
-            # If a file was changed, the check raises this as the reason.
+            # If a file was changed, `check` raises an error that says this.
             for file in files:
                 file.check()
             raise
@@ -334,7 +335,8 @@ class DecodedReader(ChunkReader):
             raise ValueError(
                 f'the file has {index.file_size(array)} bytes and ends '
                 f'before its chunk, or says it is elsewhere')
-        # Without filters, bytes after the decoded size are not the chunk's.
+        # Without filters, bytes after the decoded size do not belong to the
+        # chunk.
         return address, (int(index.sizes[chunk]) if index.filters(array)
                          else size)
 
@@ -351,8 +353,8 @@ class DecodedReader(ChunkReader):
         index, size = self._index, out.nbytes
         array = index.array_of(chunk)
         filters, mask = index.filters(array), int(index.masks[chunk])
-        # A chunk at the edge may have been left as it is, without a mask;
-        # a filtered one of exactly this size is rare.
+        # HDF5 may have left a chunk at the edge unfiltered, although its mask
+        # does not say this. A filtered chunk of exactly this size is rare.
         doubtful = filters and len(stored) == size and not mask
         if doubtful and not index.is_ragged:
             self._decode_with_h5py(chunk, array, out)

@@ -30,18 +30,18 @@ Ends: TypeAlias = NDArray[numpy.int64]
 #: The identities of some files.
 Version: TypeAlias = tuple[tuple[int, ...], ...]
 
-# Number of places at which a file is checked for being in memory, and the
-# least number of bytes between two of them.
+# Number of places at which the system is asked whether a file is in memory,
+# and the least number of bytes between two places.
 PROBES = 64
 PAGE = 4 << 10
-# Joined files begin at multiples of this: remote ones are fetched in pages.
+# In a joined file, files begin at multiples of this: remote files have pages.
 ALIGNMENT = 1 << 16
 _READ = os.O_RDONLY
 if sys.platform == 'win32':
     _READ |= os.O_BINARY
-# Remote files, by the names that HDF5 has for them.
+# Mapping from the names that HDF5 has for remote files to these files.
 _attached: Registry[bytes, RemoteBytes] = Registry()
-# By path and identity, since two names of a file may lead to two files later.
+# Keys: path and identity. Two paths of one file may lead to two files later.
 _files: Registry[tuple[str, tuple[int, ...]], RawFile] = Registry()
 
 
@@ -78,7 +78,7 @@ def version_of(reader: ReadsFiles) -> Version:
 
 
 def are_current(files: Iterable[Versioned]) -> bool:
-    """Return whether the paths of all files still lead to them, unchanged."""
+    """Return whether each path still leads to the same file, unchanged."""
     known = {id(file): file for file in files}.values()
     remote = [file for file in known if is_remote(file)]
     return all(file.is_current() for file in known if not is_remote(file)
@@ -101,13 +101,13 @@ class FileBytes(Versioned, Protocol):
 
     @property
     def memory(self) -> mmap.mmap:
-        """The file as memory; of a remote file, only held ranges are valid."""
+        """The file as memory; if remote, only ranges in `hold` are valid."""
 
     def open(self) -> IO[bytes]:
         """Open the file for reading from its beginning."""
 
     def read(self, address: int, nbytes: int) -> bytes:
-        """Return bytes, fewer than `nbytes` at the end of the file."""
+        """Return `nbytes` bytes, or fewer at the end of the file."""
 
     def read_into(self, buffer: memoryview, address: int) -> int:
         """Read bytes into the caller's memory; return their number."""
@@ -135,16 +135,16 @@ class RemoteBytes(FileBytes, Protocol):
         """Request byte ranges, and call a function when they are fetched."""
 
     def hold(self, starts: Ends, stops: Ends) -> AbstractContextManager[None]:
-        """Fetch byte ranges, and keep them in `memory` for a while."""
+        """Fetch byte ranges; return a context in which `memory` has them."""
 
     def is_settled(self, start: int, stop: int) -> bool:
         """Return whether a range is cached and will not be evicted."""
 
     def stream(self, name: str) -> io.RawIOBase:
-        """Return a stream with a name, for HDF5."""
+        """Return a stream called `name`, with which HDF5 reads the file."""
 
     def missing_bytes(self, starts: Ends, stops: Ends) -> int:
-        """Return the number of bytes neither cached nor requested."""
+        """Return how many bytes of ranges are neither cached nor requested."""
 
     def keeps(self, nbytes: int) -> bool:
         """Return whether `nbytes` bytes would stay cached, once fetched."""
@@ -164,7 +164,7 @@ def is_local(file: FileBytes) -> TypeGuard[LocalBytes]:
 
 
 def raw_file(node: h5py.Dataset | h5py.File) -> FileBytes:
-    """Return the file of a data set, one object for all readers."""
+    """Return the file of a data set; all readers share one object."""
     handle = h5py.h5i.get_file_id(node.id)
     remote = _attached.find(handle.name)
     if remote is not None:
@@ -174,7 +174,7 @@ def raw_file(node: h5py.Dataset | h5py.File) -> FileBytes:
 
 
 def is_attached(node: h5py.Dataset | h5py.File) -> bool:
-    """Return whether HDF5 reads a file through a stream of Fuel's."""
+    """Return whether HDF5 reads a file through one of Fuel's streams."""
     return _attached.find(h5py.h5i.get_file_id(node.id).name) is not None
 
 
@@ -217,15 +217,15 @@ def _shared(path: str, place: str, descriptor: int) -> RawFile:
 def settled_identity(descriptor: int) -> tuple[int, ...]:
     """Return the identity of an open file while no write is running.
 
-    A write sets the time of the change first, and the bytes later. So the time
-    may be that of bytes which are not there yet. On Linux, a search for data
-    waits for running writes, on most file systems.
+    A write first sets the time of the change, and then stores the bytes. In
+    between, the file has the time of bytes that are not in it yet. On Linux, a
+    search for data (SEEK_DATA) waits for running writes on most file systems.
     """
     while True:
         identity = identity_of(os.fstat(descriptor))
         if sys.platform == 'linux':
             with contextlib.suppress(OSError):
-                # Not the end of the file: the place is the caller's.
+                # The caller's position in the file is restored afterwards.
                 place = os.lseek(descriptor, 0, os.SEEK_CUR)
                 try:
                     os.lseek(descriptor, 0, os.SEEK_DATA)
@@ -236,7 +236,7 @@ def settled_identity(descriptor: int) -> tuple[int, ...]:
 
 
 def identity_of(status: os.stat_result) -> tuple[int, ...]:
-    """Return a file state's identity: device, inode, size, time of change."""
+    """Return a file's identity: device, inode, size, time of last change."""
     return (status.st_dev, status.st_ino, status.st_size,
             status.st_mtime_ns)
 
@@ -282,7 +282,7 @@ class RawFile:
                  identity: tuple[int, ...]) -> None:
         with _explained(path):
             copied = _opened_again(descriptor)
-        # Not __del__, which would run when __init__ fails half-way too.
+        # Not __del__, which would also run if __init__ fails half-way.
         weakref.finalize(self, os.close, copied)
         self._memory: mmap.mmap | None = None
         self.path = path
@@ -290,7 +290,8 @@ class RawFile:
         self._descriptor = copied
         self.identity = identity
         self.size = identity[2]
-        # On Windows in whole seconds, and never of another file.
+        # On Windows, `file_state` returns times in whole seconds. The
+        # descriptor never leads to another file.
         self._state = (file_state(copied) if os.name == 'nt'
                        else (self.size, identity[3]))
 
@@ -323,8 +324,8 @@ class RawFile:
     @property
     def memory(self) -> mmap.mmap:
         """The file as read-only memory."""
-        # Not functools.cached_property: up to Python 3.11 it has a lock, which
-        # a child would wait for that was made while another thread held it.
+        # Not functools.cached_property: up to Python 3.11 it has a lock. If
+        # another thread holds it during a fork, the child waits for ever.
         if self._memory is None:
             with _explained(self.path):
                 self._memory = mmap.mmap(self._descriptor, self.size,
@@ -371,8 +372,8 @@ class RawFile:
 
     @property
     def state(self) -> tuple[int, int, int]:
-        """The descriptor of the file, and its state when it was opened, with
-        which kernels check the file as :meth:`check` does."""
+        """The descriptor of the file, and the file's state when it was opened.
+        Kernels use them to check the file as :meth:`check` does."""
         return (self._descriptor, *self._state)
 
     def is_resident(self, first: int, end: int,
@@ -389,7 +390,7 @@ class RawFile:
         except BlockingIOError:
             return False
         except OSError:
-            # Some file systems do not know the question.
+            # Some file systems do not support this request.
             return True
         return True
 
@@ -427,7 +428,7 @@ class JoinedFile:
         raise NotImplementedError
 
     def at(self, address: int) -> tuple[FileBytes, int]:
-        """Return the file that has an address, and the address in it."""
+        """Return the file at an address, and the address in this file."""
         number = int(self.starts.searchsorted(address, 'right')) - 1
         return self.files[number], address - int(self.starts[number])
 
@@ -437,7 +438,7 @@ class JoinedFile:
             file.check()
 
     def is_current(self) -> bool:
-        """Return whether the paths of all files still lead to them,
+        """Return whether each path still leads to the same file,
         unchanged."""
         return are_current(self.files)
 
@@ -446,14 +447,14 @@ class JoinedFile:
         raise NotImplementedError
 
     def read(self, address: int, nbytes: int) -> bytes:
-        """Return bytes of the files, without addresses between two files."""
+        """Return bytes of the files; addresses between files are skipped."""
         pieces = []
         for file, start, stop in self._pieces(address, address + nbytes):
             pieces.append(file.read(start, stop - start))
         return b''.join(pieces)
 
     def read_into(self, buffer: memoryview, address: int) -> int:
-        """Read bytes of any of the files; return their number."""
+        """Read bytes of the files into `buffer`; return their number."""
         total = 0
         for file, start, stop in self._pieces(address, address + len(buffer)):
             total += file.read_into(
@@ -477,7 +478,7 @@ class JoinedFile:
 
     def _pieces(self, start: int, stop: int,
                 ) -> Iterator[tuple[FileBytes, int, int]]:
-        """Yield file, start and stop of each part of a range of addresses."""
+        """Yield each file in a range, and the range's start and stop in it."""
         first = max(0, int(self.starts.searchsorted(start, 'right')) - 1)
         last = int(self.starts.searchsorted(stop, 'left'))
         for number in range(first, last):
@@ -488,7 +489,7 @@ class JoinedFile:
 
     def ranges(self, starts: Ends, stops: Ends,
                ) -> Iterator[tuple[FileBytes, Ends, Ends]]:
-        """Yield files with the starts and stops of byte ranges in each."""
+        """Yield each file in byte ranges, and their starts and stops in it."""
         first = self.starts.searchsorted(starts, 'right') - 1
         last = self.starts.searchsorted(stops, 'left') - 1
         for number in numpy.unique(numpy.append(first, last)).tolist():
@@ -501,7 +502,7 @@ class JoinedFile:
 
     def _ranges(self, starts: Ends, stops: Ends,
                 ) -> Iterator[tuple[RemoteBytes, Ends, Ends]]:
-        """Yield remote files with the starts and stops of ranges in each."""
+        """Yield each remote file in byte ranges; see :meth:`ranges`."""
         for file, low, high in self.ranges(starts, stops):
             if is_remote(file):
                 yield file, low, high
@@ -522,7 +523,7 @@ class JoinedFile:
     @contextlib.contextmanager
     def hold(self, starts: Ends, stops: Ends) -> Iterator[None]:
         """See :class:`RemoteBytes`."""
-        # All of them, before the first is waited for.
+        # Request all of them before waiting for the first.
         self.request(starts, stops)
         with contextlib.ExitStack() as held:
             for file, low, high in self._ranges(starts, stops):
@@ -557,7 +558,7 @@ class JoinedFile:
 
 
 def join_files(files: Sequence[FileBytes]) -> FileBytes:
-    """Return several files as one; a single file is returned itself."""
+    """Return several files as one; return a single file unchanged."""
     return files[0] if len(files) == 1 else JoinedFile(files)
 
 
@@ -573,8 +574,8 @@ def starts_of(file: FileBytes) -> NDArray[numpy.int64]:
 
 
 def files_at(file: FileBytes, addresses: Ends) -> list[FileBytes]:
-    """Return the distinct files that have some addresses; negative numbers,
-    such as `MISSING`, count for the first file."""
+    """Return the distinct files at addresses; a negative number, such as
+    `MISSING`, counts as an address in the first file."""
     if not isinstance(file, JoinedFile):
         return [file]
     return list(dict.fromkeys(
@@ -583,7 +584,7 @@ def files_at(file: FileBytes, addresses: Ends) -> list[FileBytes]:
 
 def split_ranges(file: FileBytes, starts: Ends, stops: Ends,
                  ) -> list[tuple[FileBytes, Ends, Ends]]:
-    """Return files with the starts and stops of byte ranges in each."""
+    """Return each file in byte ranges, and their starts and stops in it."""
     return list(file.ranges(starts, stops)) if isinstance(
         file, JoinedFile) else [(file, starts, stops)]
 

@@ -2,9 +2,9 @@
 
 Filters that are plug-ins of HDF5 are undone with the package imagecodecs. It
 decodes on all cores, but HDF5 decodes one chunk at a time. The package and the
-plug-ins trust their input. A chunk that was cut makes them return bytes that
-do not belong to it, wait for ever or end the process. So the lengths in a
-chunk are checked before it is passed to them.
+plug-ins trust their input. If a chunk was cut, they may return bytes that do
+not belong to it, wait for ever or crash the process. So the lengths in a chunk
+are checked before the chunk is passed to them.
 """
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from fuel.utils.extras import how_to_install
 from fuel.utils.hdf5_errors import is_lack_of_descriptors, with_advice
 
 try:
-    # An optional package, half as fast again as zlib.
+    # An optional package, which is 1.5 times as fast as zlib.
     import deflate
 except ImportError:
     deflate = None  # type: ignore[assignment]
 
-#: Bytes between two filters.
+#: Bytes that one filter passes to the next.
 Data: TypeAlias = bytes | bytearray | memoryview | NDArray[numpy.uint8]
 BLOSC, LZ4, BITSHUFFLE, ZSTD, BLOSC2 = 32001, 32004, 32008, 32015, 32026
 
@@ -43,7 +43,8 @@ Stored: TypeAlias = bytes | memoryview
 # Bytes of the content, and bytes of the whole chunk.
 _BLOSC = struct.Struct('<4xI4xI')
 _ZSTD_MAGIC = b'\x28\xb5\x2f\xfd'
-# Lengths of identifiers of dictionaries, and of contents' sizes, by two bits.
+# Number of bytes of the dictionary's identifier, and of the content's size, in
+# a header of Zstandard. Two bits of the header are the index.
 _DICTIONARY = 0, 1, 2, 4
 _CONTENT = 0, 2, 4, 8
 
@@ -56,7 +57,8 @@ def decode_chunk(stored: Data, mask: int, filters: tuple[ChunkFilter, ...],
     `mask`: bit i is set if the chunk skipped filter i.
     `filters`: the filters, in the order in which they were applied.
     `itemsize`: bytes of an element.
-    `out`: filled with the decoded chunk; the decoded data are never larger.
+    `out`: buffer for the decoded chunk. No more bytes than it has are decoded;
+        fewer bytes are an error.
     """
     data: Data = stored
     used = used_filters(filters, mask) if mask else filters
@@ -93,7 +95,7 @@ def _undo(one: ChunkFilter, data: Data, nbytes: int, itemsize: int,
     if one.code == h5py.h5z.FILTER_LZF:
         return lzf_decode(data, nbytes, scratch.take(nbytes) if out is None
                           else out)
-    # The filter may have another size of an element, for example of a string.
+    # The filter may use another size of an element, for example for strings.
     size = one.options[0] if one.options else itemsize
     if size < 2:
         return data
@@ -129,8 +131,8 @@ def inflate(data: Data, nbytes: int) -> bytes | bytearray:
         return decoded
     engine = zlib.decompressobj()
     try:
-        # One byte more shows that there is more, and lets zlib reach the
-        # end, where the checksum is.
+        # With room for one more byte, data that are too long are found, and
+        # zlib reaches the end, where the checksum is.
         inflated = engine.decompress(data, nbytes + 1)
     except zlib.error as error:
         raise ValueError(f'gzip cannot decode it: {error}') from error
@@ -233,7 +235,7 @@ def _bitshuffle_lengths(stored: Stored, used: ChunkFilter,
     block = _number(stored, 8, 4, '>')
     if content != nbytes:
         return content, 0
-    # Eight elements at a time; those that are left are as they were.
+    # Eight elements are shuffled at a time; the rest is stored unchanged.
     left = content % (8 * itemsize)
     return content, left + _end_of_blocks(
         stored, _sizes(content - left, block, 8 * itemsize))
@@ -273,7 +275,7 @@ def _zstd_lengths(stored: Stored, _: ChunkFilter,
     while not is_last:
         head = _number(stored, place, 3, '<')
         is_last = bool(head & 1)
-        # A block of one byte many times stores that byte alone.
+        # A block that repeats one byte stores this byte only once.
         place += 3 + (1 if head >> 1 & 3 == 1 else head >> 3)
     return content, place + 4 * (flags >> 2 & 1)
 
@@ -284,7 +286,7 @@ _CHECKS: dict[int, Callable[[Stored, ChunkFilter, int], tuple[int, int]]] = {
 
 
 class OnlyHDF5Error(Exception):
-    """Error that only HDF5's plug-in may be able to decode a chunk."""
+    """Error for a chunk that only HDF5's plug-in may be able to decode."""
 
 
 @functools.cache
@@ -295,8 +297,8 @@ def codes() -> frozenset[int]:
 
 @functools.cache
 def _functions() -> dict[str, Callable[..., Decoded]]:
-    """Return the functions of imagecodecs that are used, by name; {} if it is
-    missing, or was built without one of them."""
+    """Return a mapping from names to the functions of imagecodecs that are
+    used; {} if this package is missing, or was built without one of them."""
     try:
         import imagecodecs
         return {'bitshuffle': imagecodecs.bitshuffle_decode,
@@ -353,7 +355,7 @@ def _bitshuffle(data: memoryview, used: ChunkFilter, out: Decoded) -> None:
         raise OnlyHDF5Error
     block, = struct.unpack_from('>I', data, 8)
     shuffled = scratch.take(out.nbytes)
-    # Eight elements at a time; those that are left are as they were.
+    # Eight elements are shuffled at a time; the rest is stored unchanged.
     whole = out.nbytes - out.nbytes % (8 * itemsize)
     end = _fill_blocks(
         _OF_BITSHUFFLE[compressor], data, shuffled[:whole], block)
@@ -362,7 +364,7 @@ def _bitshuffle(data: memoryview, used: ChunkFilter, out: Decoded) -> None:
           blocksize=block // itemsize)
 
 
-# Names of the compressors of blocks, by their numbers.
+# Mapping from the numbers of the compressors of blocks to their names.
 _OF_BITSHUFFLE = {2: 'lz4', 3: 'zstd'}
 
 
@@ -378,7 +380,7 @@ def _fill_blocks(name: str, data: memoryview, out: Decoded, block: int,
         stored = data[place:place + length]
         place += length
         if name == 'lz4' and length == len(part):
-            # Compression would not have made the block shorter.
+            # The block is not compressed: this would not have made it shorter.
             part[:] = stored
         else:
             _call(name, stored, part)
@@ -389,7 +391,8 @@ class _Frame(NamedTuple):
     """A frame of Blosc2, which contains one chunk.
 
     `place`: place of the chunk in the frame.
-    `nbytes`, `stored_nbytes`: numbers of bytes, decoded and stored.
+    `nbytes`, `stored_nbytes`: numbers of bytes of the decoded and the stored
+        chunk.
     `chunk_shape`, `block_shape`: shapes in elements, if the chunk is an array
         of several axes; empty if the bytes are in order.
     """
@@ -412,7 +415,7 @@ def _blosc2(data: memoryview, used: ChunkFilter, out: Decoded) -> None:
         if not all(0 < part <= length for part, length in zip(
                 block, chunk, strict=True)):
             raise ValueError(f'its blocks have the shape {block}')
-        # Blocks at the edge are filled up.
+        # Blocks at the edge are padded.
         expected = frame.itemsize * math.prod(
             -(-length // part) * part for part, length in zip(
                 block, chunk, strict=True))
@@ -432,7 +435,7 @@ def _blosc2(data: memoryview, used: ChunkFilter, out: Decoded) -> None:
 
 
 def _frame(data: memoryview) -> _Frame:
-    """Read the header of a frame: MessagePack, of a fixed form."""
+    """Read the header of a frame, which is MessagePack of a fixed form."""
     (mark, place, size, _, kind, _, nbytes, stored_nbytes, itemsize,
      chunk_nbytes) = _HEADER.unpack_from(data)
     if mark != _MARK:
@@ -459,15 +462,16 @@ def _frame(data: memoryview) -> _Frame:
                   shapes[:num_axes], shapes[num_axes:])
 
 
-# Every frame begins with this, the lengths of its header and of all, version,
-# kind, codec, bytes before and after compression, bytes of an element, of a
-# block and of a chunk.
+# Header of a frame: mark, length of the header, length of the frame, version,
+# kind, codec, numbers of bytes before and after compression, and numbers of
+# bytes of an element, of a block (skipped) and of a chunk.
 _HEADER = struct.Struct('>11sIxQxBBBxxqxqxi6xi')
 _MARK = b'\x9e\xa8b2frame\0\xd2'
 
 
 def _check_blosc2_chunk(stored: memoryview, nbytes: int) -> None:
-    """Check the header of a chunk; HDF5 may have more codecs."""
+    """Raise ValueError if the header of a chunk is wrong, and OnlyHDF5Error if
+    it names a codec or filter that only HDF5 may have."""
     flags, content, length = struct.unpack_from('<xxBxixxxxi', stored)
     filters = stored[16:22]
     if content != nbytes:

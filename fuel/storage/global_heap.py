@@ -1,7 +1,7 @@
-"""HDF5's global heap, which has all values of variable length.
+"""HDF5's global heap, which stores all values of variable length.
 
-HDF5 itself does not check the heap. If it is damaged, HDF5 writes beyond its
-memory, or searches for an object for ever.
+HDF5 itself does not check the heap. If the heap is damaged, HDF5 writes beyond
+its memory, or searches for an object for ever.
 """
 from __future__ import annotations
 
@@ -29,14 +29,19 @@ def addressing(handle: h5py.h5f.FileID) -> tuple[int, bool]:
 
 
 class Heap:
-    """The global heap of a file."""
+    """The global heap of a file.
+
+    `base`: size of the file's user block, which addresses do not count.
+    `for_hdf5`: whether HDF5 will read the heap too; then all objects of a
+        collection are checked.
+    """
 
     def __init__(self, file: FileBytes, base: int,
                  for_hdf5: bool = False) -> None:
         self._whole = for_hdf5
         self._file = file
         self._base = base
-        # The collection that was read last, or its beginning.
+        # Address, size and first bytes of the collection that was read last.
         self._last: tuple[int, int, bytes] = -1, 0, b''
 
     def read(self, address: int, number: int, nbytes: int) -> bytes:

@@ -30,7 +30,8 @@ ReadGroup: TypeAlias = Callable[[int], NDArray[Any]]
 
 
 class NoFile:
-    """Placeholder for the file of data in memory, whose state is unknown."""
+    """Placeholder for a file, for data that are in memory: the state of such
+    data is unknown."""
 
     is_remote = False
     _numbers = itertools.count()
@@ -81,7 +82,8 @@ class Groups(NamedTuple):
                 if isinstance(self.file, JoinedFile) else (self.file,))
 
     def lengths_of_files(self) -> list[int] | None:
-        """Return the number of rows of each file, None without files."""
+        """Return the number of rows of each file; None if there are no
+        files."""
         if not self.files:
             return None
         lengths = [0] * len(self.files)
@@ -142,7 +144,7 @@ class WholeReader(Reader):
         _whole_readers.add(self)
 
     def unlock(self) -> None:
-        """Make a new lock, for a child made by a fork."""
+        """Make a new lock, for a forked child."""
         self._lock = threading.Lock()
 
     def _rows(self) -> ArrayReader:
@@ -201,7 +203,8 @@ class DecodedGroups:
     def decode(self, numbers: Sequence[int], outs: list[Any]) -> None:
         """Put the decoded arrays of groups into a list.
 
-        They are not copied, which would take half as long again.
+        The arrays are copied only if necessary: copies of all of them would
+        increase the time by half.
         """
         for place, group in enumerate(numbers):
             rows = self._groups.decode(group)
@@ -221,7 +224,8 @@ class GroupReader(ChunkReader):
         self._decoded = DecodedGroups(groups, cache, parts.nbytes)
         super().__init__(groups.file, groups.name, parts, self._decoded.store)
         self.path, self.files = groups.path, groups.files
-        # The function that decodes a group of a remote file fetches it.
+        # If the file is remote, the function that decodes a group also fetches
+        # the group.
         self._remote = None
 
     def decode(self, chunks: Sequence[int], outs: list[Any]) -> None:
@@ -253,8 +257,9 @@ class ObjectGroups:
     def read(self, part: int, rows: IndexArray) -> NDArray[Any]:
         """Return copies of rows of a group."""
         if not self._decoded.is_newest(part):
-            # Only at the first read: a group in use is held in any case, but
-            # only their time protects groups that were decoded ahead.
+            # The clock is advanced only at the first read of a group. The
+            # newest group is held in any case, but groups that were decoded
+            # ahead are protected from eviction only by their time.
             store = self._decoded.store
             store.slots.last_used[part] = store.cache.clock.tick()
         found = self._decoded.get(part)[rows]

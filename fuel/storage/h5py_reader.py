@@ -24,11 +24,12 @@ from fuel.storage.reader import (
 from fuel.storage.nodes import check_virtual
 from fuel.utils.h5py_file import H5PYFile
 
-# If a list has at least this part of the rows in its range, the whole range is
-# read, since HDF5 takes longer to select rows than to read them.
+# If a request lists at least this part of the rows between its first and last
+# row, all of these are read, since HDF5 needs more time to select rows than to
+# read them.
 DENSE = 0.5
-# Number of rows that HDF5 selects at once: its time grows faster than the
-# number of rows.
+# Number of rows that HDF5 selects at once: the time that it needs grows faster
+# than the number of rows.
 SELECTION = 1000
 # Number of readers of parts that are cached.
 MOST_READERS = 64
@@ -53,7 +54,7 @@ class H5PYReader(Reader):
         self._file = (None if obstacle_of_file(dataset)
                       else raw_file(dataset))
         self.files = () if self._file is None else (self._file,)
-        # HDF5 gives fill values for what was removed since.
+        # If one of these files is removed later, HDF5 returns fill values.
         self._led_to = check_virtual(dataset) if dataset.is_virtual else {}
         self._rows_at_first = len(self)
         self._elements = elements = h5py.check_vlen_dtype(dataset.dtype)
@@ -65,7 +66,7 @@ class H5PYReader(Reader):
 
     def read(self, rows: Places) -> Any:
         """See :meth:`Reader.read`."""
-        # If the file is open for writing, it may have been resized.
+        # If the file is open for writing, the data set may have been resized.
         self.shape = self._dataset.shape
         if isinstance(rows, slice) and len(self) < self._rows_at_first:
             # Otherwise a batch with too few rows would not be an error.
@@ -103,7 +104,7 @@ class H5PYReader(Reader):
             return self._read_increasing(rows)
         unique, places = numpy.unique(rows, return_inverse=True)
         batch = take(self._read_increasing(unique), places)
-        # Repetitions of a row share its objects, which they should not.
+        # Repetitions of a row must not share objects.
         return batch if len(unique) == len(rows) else own_objects(batch)
 
     def _read_increasing(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
@@ -124,7 +125,7 @@ class H5PYReader(Reader):
             return numpy.empty((stop - start, *self.shape[1:]), self.dtype)
         data = self._select(slice(start, stop))
         if len(data) < stop - start:
-            # By another thread, since the rows were checked.
+            # Another thread has resized the data set after the check.
             self.shape = self._dataset.shape
             self._check_rows(start, stop - 1)
         return data
@@ -133,7 +134,7 @@ class H5PYReader(Reader):
         try:
             data: NDArray[Any] = self._dataset[selection]
         except ValueError:
-            # Of a file that was overwritten and closed.
+            # The file may have been overwritten and closed.
             self._check_file()
             if not self._has_fields:
                 raise
@@ -153,7 +154,7 @@ class H5PYReader(Reader):
         self._check_file()
         if not self._is_ragged:
             return native(data)
-        # A plain object array, without h5py's note of the elements' type.
+        # A plain object array, without h5py's metadata on the elements' type.
         result = numpy.empty(data.size, dtype=object)
         for place, element in enumerate(data.ravel()):
             result[place] = (element.byteswap() if self._is_swapped
@@ -249,14 +250,15 @@ class JoinedArrays:
         reader = self._reader(array)
         if self._axes == 1:
             return self._pick(reader.read(rows))
-        # The index along the first axes at which the part is.
+        # The index of the part along the first axes.
         place = numpy.unravel_index(
             part - int(self._arrays.searchsorted(array)),
             self._index.shape[array, :self._axes - 1])
         return self._pick(reader.read(int(place[0]))[(*place[1:], rows)])
 
     def _pick(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return the source's field of the elements of rows."""
+        """Return rows; of their elements, only the source's field, if it has
+        one."""
         if self._field is None:
             return rows
         picked = rows[self._field]

@@ -29,7 +29,8 @@ MOST_KEPT = 32
 
 
 class FileHold:
-    """Token that each object which reads a file holds, to keep it open."""
+    """Token that keeps a file open while an object that reads the file holds
+    the token."""
 
 
 class SharedFile:
@@ -144,7 +145,7 @@ class SharedFile:
         self.files().check()
 
 
-# The files that were used most recently, by path and options.
+# Mapping from path and options to the files that were used most recently.
 _kept: OrderedDict[tuple[object, ...], SharedFile] = OrderedDict()
 _kept_lock = threading.Lock()
 
@@ -176,7 +177,7 @@ def shared_file(path: Any, arguments: Mapping[str, Any]) -> SharedFile:
     return shared
 
 
-#: A selection that h5py takes between brackets.
+#: A selection between brackets, as h5py accepts it.
 Selection: TypeAlias = Any
 
 
@@ -202,8 +203,8 @@ def open_hdf5(path: str | os.PathLike[str], mode: str = 'r', *,
     storage_options : dict, optional
         Options for a URL; see :class:`~fuel.datasets.H5PYDataset`.
     follow : {'folder', 'anywhere'}, optional
-        The place of other files that links and virtual data sets may name:
-        the folder of the file and folders below it, or anywhere.
+        Where the files may be to which links and virtual data sets lead: in
+        the folder of this file and the folders below it, or anywhere.
     **kwargs
         Other arguments of ``h5py.File``, such as ``swmr`` and ``libver``,
         which have no effect.
@@ -262,7 +263,7 @@ class HDF5Node:
         self._arguments = dict(arguments)
 
     def __getstate__(self) -> dict[str, Any]:
-        # The path knows the options of a remote file, without credentials.
+        # The path contains the options of a remote file, without credentials.
         return {**vars(self), '_shared': None, '_hold': None,
                 '_arguments': {**self._arguments, 'storage_options': None}}
 
@@ -335,7 +336,8 @@ class HDF5Group(HDF5Node, Mapping[str, 'HDF5Group | HDF5Array']):
         return len(self._node)
 
     def visititems(self, function: Any) -> Any:
-        """Call a function with the name and the node of each object below.
+        """Call a function with the name and the node of each object below the
+        group.
 
         When the function returns a value other than None, stop, and return
         this value.
@@ -351,7 +353,7 @@ class HDF5Group(HDF5Node, Mapping[str, 'HDF5Group | HDF5Array']):
         return None
 
     def visit(self, function: Any) -> Any:
-        """Call a function with the name of each object below; see
+        """Call a function with the name of each object below the group; see
         :meth:`visititems`."""
         return self.visititems(lambda name, _: function(name))
 
@@ -442,7 +444,7 @@ class HDF5Array(HDF5Node):
             return self._ask_hdf5(key)
         places = _places(rows, len(self))
         if isinstance(places, (int, slice)) and rest:
-            # It reads the part of a row alone.
+            # HDF5 reads only the requested part of a row.
             return self._ask_hdf5(key)
         batch = self._open.reader(self.name).read(places)
         if not rest:
@@ -456,8 +458,8 @@ class HDF5Array(HDF5Node):
         Parameters
         ----------
         dest : ndarray
-            The array to write to. Its type is that of this array, or it has
-            some of the fields of this type.
+            The array to write to. Its type is the type of this array, or a
+            compound type of some of its fields.
         source_sel, dest_sel : optional
             The indices to read, and the indices to write to. Default: all.
         """
@@ -511,8 +513,8 @@ def _places(rows: Any, count: int) -> Any:
     """Return rows in the form for a reader: an integer or an array of integers
     from 0, or the slice that was given.
 
-    Raises: IndexError if a row is out of range, TypeError if `rows` is neither
-        an integer, a slice, integers of one axis nor a mask.
+    Raises: IndexError if a row is out of range, TypeError if `rows` is not an
+        integer, a slice, a list or array of integers with one axis, or a mask.
     """
     if isinstance(rows, slice):
         return rows

@@ -32,7 +32,7 @@ FILTER_NAMES = {
     32017: 'sz', 32018: 'fcidecomp', 32024: 'sz3', 32028: 'sperr',
 }
 
-# A plug-in, which waits for ever for the end of a chunk that is cut.
+# A plug-in, which waits for ever if the end of a chunk is missing.
 BZIP2 = 307
 COMPRESSORS = (h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_LZF, BZIP2)
 KNOWN = (*COMPRESSORS, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
@@ -73,14 +73,14 @@ def used_filters(filters: tuple[ChunkFilter, ...],
 @functools.cache
 def is_known(filters: tuple[ChunkFilter, ...],
              plugins: frozenset[int] = frozenset()) -> bool:
-    """Return whether Fuel can undo some filters.
+    """Return whether Fuel can undo `filters`.
 
     `plugins`: codes of further compressors that can be undone here.
 
-    One of the filters must compress or have a checksum. HDF5 may have left
-    chunks at the edge of the data set unfiltered, which only their size shows.
-    At most one filter may compress: the size between two compressors is not
-    known, and data are never decoded without a limit.
+    One of the filters must compress or have a checksum: HDF5 may have left
+    chunks at the edge of the data set unfiltered, and only the size of a chunk
+    shows this. At most one filter may compress: the size of the data between
+    two compressors is not known, and data are never decoded without a limit.
     """
     codes = [one.code for one in filters]
     return (all(code in KNOWN or code in plugins for code in codes)
@@ -96,7 +96,8 @@ class Layout(NamedTuple):
         ``'external'``.
     `chunk_shape`: shape of a chunk; None if the storage is not chunked.
     `filters`: the filters, in the order in which they were applied.
-    `obstacle`: the reason against direct reading; empty if there is none.
+    `obstacle`: the reason why Fuel cannot read the data set directly; empty if
+        there is none.
     `is_ragged`: whether rows have variable length.
     """
 
@@ -123,8 +124,8 @@ class Layout(NamedTuple):
 def discover(dataset: h5py.Dataset, is_part: bool = False) -> Layout:
     """Return how a data set is stored, from the metadata in the file.
 
-    `is_part`: whether the data set is a part of a source. A part may be empty,
-        or have no written rows, without an obstacle.
+    `is_part`: whether the data set is a part of a source. It is not an
+        obstacle if a part is empty or was never written.
     """
     properties = dataset.id.get_create_plist()
     code = properties.get_layout()
@@ -181,7 +182,8 @@ def obstacle_of_file(dataset: h5py.Dataset) -> str:
 # The obstacle for a file that this process has open with swmr=True: only HDF5
 # knows in which order a writer changes it.
 SWMR_OBSTACLE = 'the file is read with swmr=True while a process writes to it'
-# Version and flags in the superblock, the part of a file that is read first.
+# The first version of the superblock (the part of a file that is read first)
+# that has flags, and the flags for writing.
 SUPERBLOCK_WITH_FLAGS = 3
 WRITE_FLAGS = 0b101
 
@@ -189,7 +191,8 @@ WRITE_FLAGS = 0b101
 def _is_written(file: h5py.h5f.FileID) -> bool:
     """Return whether the consistency flags in a local file say that a process
     writes to it, with SWMR or without."""
-    # Read from the file, since HDF5 has the flags from when it was opened.
+    # Read from the file, since HDF5 has the flags of the time when it opened
+    # the file.
     head = os.pread(int(file.get_vfd_handle()), 12,
                     file.get_create_plist().get_userblock())
     return (len(head) == 12 and head[8] >= SUPERBLOCK_WITH_FLAGS
@@ -210,8 +213,9 @@ def _obstacle_of_type(dtype: numpy.dtype[Any], stored: h5py.h5t.TypeID,
     """Return the reason why the bytes in the file are not those of a NumPy
     array; '' if they are.
 
-    HDF5's type for NumPy's type must be equal to the type in the file. This
-    excludes unusual precisions and paddings, which HDF5 must convert.
+    The type in the file must be equal to the type that HDF5 has for the NumPy
+    type. This excludes unusual precisions and paddings, which HDF5 must
+    convert.
     """
     if dtype.kind not in PLAIN_KINDS or dtype.hasobject or dtype.subdtype:
         return f'its type, {dtype}, is not stored as plain bytes'
@@ -263,7 +267,7 @@ MOST_FILL_NBYTES = 1 << 16
 
 
 # Used instead of a reference to the fill value of a source of variable length.
-# It is neither a place in a file, nor likely to come from damage.
+# It is not a place in a file, and damage is unlikely to produce it.
 FILLED = 0, int.from_bytes(b'fillfill', 'big'), 0
 
 
@@ -297,7 +301,7 @@ def _obstacle_of_storage(dataset: h5py.Dataset, storage: str,
             'its rows are not whole rows of other data sets')
     if storage != 'chunked':
         return f'its storage is {storage}'
-    # Chunks that were never written are then left to chance by HDF5.
+    # HDF5 then returns arbitrary values for chunks that were never written.
     if dataset.id.get_create_plist().get_fill_time() == (
             h5py.h5d.FILL_TIME_NEVER):
         return 'it is never filled'

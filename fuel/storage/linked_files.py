@@ -1,9 +1,9 @@
 """The files of a data set, the files to which they lead, and kept metadata.
 
 Reading the metadata of a hundred thousand groups with HDF5 takes a minute. So
-they are kept on disk, for the present state of the files. A checksum finds
-metadata that were changed or belong to other files. Any program could have
-written them, so the code that uses the arrays checks them too.
+the metadata are kept on disk, for the present state of the files. A checksum
+detects metadata that were changed or belong to other files. Since any program
+could have written the arrays, the code that uses them checks them too.
 """
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from fuel.utils.hdf5_errors import OF_DAMAGE, raise_named
 
 logger = logging.getLogger(__name__)
 
-# Written into each file of kept arrays; other formats are made again.
+# Number that is written into each file of kept arrays. Arrays in a file with
+# another number are made again.
 FORMAT = 2
 
 
@@ -102,7 +103,7 @@ def keep_arrays(files: Sequence[Versioned], key: str, arrays: Arrays) -> None:
 def _checksum(path: str, arrays: Arrays) -> bytes:
     """Return a checksum of all arrays, their names and their key.
 
-    The checksums in the archive are of each array alone.
+    Each checksum in the archive is that of the bytes of a single array.
     """
     digest = hashlib.sha256(os.path.basename(path).encode())
     for name in sorted(arrays):
@@ -125,7 +126,7 @@ def _path_of(files: Sequence[Versioned], key: str) -> str | None:
             :24] for text in (names, state)]) + '.npz')
 
 
-# Arrays are not kept if the longest of them is shorter.
+# Arrays are kept only if the longest of them has at least this length.
 FEWEST_KEPT = 1000
 
 #: Makes arrays that may be kept; returns {} if they must not be kept.
@@ -230,7 +231,7 @@ class LinkedFiles:
         if max(map(len, arrays.values()), default=0) >= (
                 FEWEST_KEPT if fewest is None else fewest):
             self.check()
-            # Files that links lead to may change without these.
+            # Files to which links lead may change while these files do not.
             if not self._linked:
                 keep_arrays(files, key, arrays)
         return arrays

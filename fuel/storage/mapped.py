@@ -44,7 +44,7 @@ class PartKind(NamedTuple):
 
 
 class Element(NamedTuple):
-    """Elements of a chunk, and the fields of them that rows have.
+    """Type of the elements of a chunk, and the fields that rows have of it.
 
     `stored`: type of an element in the chunk.
     `dtype`: type of an element in a row.
@@ -133,8 +133,8 @@ class Parts:
 
     def _blocks(self, rows: NDArray[numpy.intp]) -> tuple[
             NDArray[Any], NDArray[numpy.intp], NDArray[numpy.intp]]:
-        """Return for each row its part, the first chunk of its block, and its
-        number in the block."""
+        """Return for each row its part, the first chunk of its block, and the
+        number of the row in the block."""
         found = 0 if len(self.table) == 1 else (
             self.bounds.searchsorted(rows, 'right') - 1)
         parts = self.table[found]
@@ -162,7 +162,7 @@ class Parts:
         parts, firsts, inside = self._blocks(rows)
         is_whole = self.table['block_rows'] == ALL_ROWS
         if not is_whole.any():
-            # A row has a chunk of each of the tiles.
+            # Each tile of a row is in a chunk of its own.
             return firsts // self._num_tiles[0] if (
                 len(self._num_tiles) == 1) else firsts
         stride = max(1, self.longest)
@@ -192,8 +192,8 @@ class Parts:
         return mask
 
     def starts_of(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
-        """Return the address of each row, and the number of bytes from there
-        to the next row.
+        """Return the address of each row, and the number of bytes from this
+        address to the next row.
 
         Rows that were never written are left out. For a row in several tiles,
         the address of the first tile is returned.
@@ -290,12 +290,12 @@ def parts_of_lengths(row_shape: tuple[int, ...], dtype: numpy.dtype[Any],
 
 def copies_as_bytes(dtype: numpy.dtype[Any],
                     row_shape: tuple[int, ...]) -> bool:
-    """Return whether rows have bytes, and can be copied as bytes."""
+    """Return whether rows are not empty, and can be copied as bytes."""
     return not dtype.hasobject and dtype.itemsize * math.prod(row_shape) > 0
 
 
 IndexArray: TypeAlias = NDArray[numpy.intp]
-#: Returns file, source and row as text for errors; takes part and its row.
+#: Returns file, source and row as text for errors, given part and row in it.
 PartNames: TypeAlias = Callable[[int, int], str]
 #: Wanted rows: a list of rows; or the first row and the row after the last; or
 #: the first row of each range and the number of its rows.
@@ -340,8 +340,8 @@ class DirectReader(Reader):
             self._is_native) else None
 
     def _missing_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
-        """Return the byte ranges of a remote file that rows need, without
-        ranges that are decoded already."""
+        """Return the byte ranges of a remote file that rows need, except for
+        data that are decoded already."""
         raise NotImplementedError
 
     def fetch(self, rows: IndexArray, budget: int) -> int | None:
@@ -363,14 +363,14 @@ class DirectReader(Reader):
     @abstractmethod
     def _read_ranges(self, starts: IndexArray,
                      counts: IndexArray) -> NDArray[Any]:
-        """Return ranges of rows; the arrays were checked."""
+        """Return ranges of rows; the caller has checked the arguments."""
 
     def _new_batch(self, count: int) -> NDArray[Any]:
         return empty((count, *self._row_shape), self._stored_type)
 
     def _in_native_order(self, batch: NDArray[Any]) -> NDArray[Any]:
-        """Return a new array in native byte order, swapped in place if
-        possible."""
+        """Return a batch in native byte order; if possible, its bytes are
+        swapped in place."""
         if self._is_native:
             return batch
         if batch.dtype.names is None:
@@ -395,9 +395,9 @@ class MappedReader(DirectReader):
 
     _rows: MappedRows
 
-    # Measured on two cores, for random rows of 3 KB: where both were free,
-    # two threads took 1/1.5 of the time of one from 8 MB on, and gained
-    # little or lost below 4 MB; where others used a core, they lost.
+    # Measured on two cores, for random rows of 3 KB. If both cores were free,
+    # two threads were 1.5 times as fast as one from 8 MB on, and below 4 MB
+    # little faster or slower. If other programs used a core, they were slower.
     THREADS_FROM = 8 << 20
 
     def __init__(self, file: FileBytes, name: str, parts: Parts,
@@ -408,7 +408,7 @@ class MappedReader(DirectReader):
                 starts_of(file).tolist(),
                 [one.memory for one in files_of(file)], strict=True)))
         self._sizes = [one.size for one in files_of(file)]
-        # Without chunks that end outside of their file.
+        # A copy, in which chunks that end outside of their file are `OUTSIDE`.
         parts.addresses = self._rows.addresses
         self._paging = paging_of(file)
         # First byte, byte after the last, and number of bytes of the source.
@@ -466,7 +466,7 @@ class MappedReader(DirectReader):
         return self._parts.pieces_of(rows)
 
     def _row_pieces(self, rows: IndexArray) -> tuple[Ends, int]:
-        # For a row in several tiles, the first one is enough: others follow.
+        # For a row in several tiles, the first tile is enough: others follow.
         return self._parts.starts_of(rows)[0], self._parts.longest
 
     def _read_list(self, rows: IndexArray) -> NDArray[Any]:

@@ -1,9 +1,9 @@
 """Find the arrays to which paths and virtual data sets in HDF5 files lead.
 
 HDF5 itself follows links to any file of the machine. A file from an untrusted
-origin could name a private file. So each link is checked first. HDF5 also
-returns fill values for rows of virtual data sets whose origin is missing; here
-this is an error.
+origin could name a private file. So each link is checked first. If the origin
+of rows of a virtual data set is missing, HDF5 returns fill values for them;
+here this is an error.
 """
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ import h5py
 from fuel.storage.file_bytes import identity_of
 from fuel.utils.h5py_file import H5PYFile
 
-#: Opens the file that a link names, given the file that has the link, and the
-#: name in the link.
+#: Opens the file to which a link leads. The arguments are the file that
+#: contains the link, and the name in the link.
 OpenLinked: TypeAlias = Callable[[H5PYFile, str], H5PYFile]
 Node: TypeAlias = h5py.Dataset | h5py.Group
 
@@ -40,7 +40,7 @@ def find_node(root: h5py.Group, path: str,
               open_linked: OpenLinked) -> Node | None:
     """Return the node at a path, None if there is none.
 
-    `root`: the group at which a path begins if it has no slash at its start.
+    `root`: the group at which `path` begins if it does not start with a slash.
 
     Raises: ValueError if links lead in a circle; and the errors of
         `open_linked`.
@@ -95,8 +95,8 @@ def open_hard_linked(root: h5py.Group, path: str,
     """Open the object at a path if all links on the path are hard; otherwise
     return None.
 
-    The groups on the path are not opened, since each would take as long as an
-    array.
+    The groups on the path are not opened: opening each would take as long as
+    opening an array.
     """
     group = root.file['/'].id if path.startswith('/') else root.id
     key, links = b'', group.links
@@ -116,7 +116,7 @@ def is_group(group: h5py.Group, name: str, open_linked: OpenLinked) -> bool:
     """Return whether a name in a group is the name of a group."""
     key = name.encode('utf-8', 'surrogateescape')
     if _kind_of_link(group.id.links, key) == h5py.h5l.TYPE_HARD:
-        # Without opening it.
+        # The object is not opened, which saves time.
         return bool(h5py.h5o.get_info(group.id, key).type
                     == h5py.h5o.TYPE_GROUP)
     return isinstance(find_node(group, name, open_linked), h5py.Group)
@@ -127,7 +127,7 @@ def _kind_of_link(links: h5py.h5l.LinkProxy, key: bytes) -> int | None:
     try:
         return int(links.get_info(key).type)
     except (KeyError, RuntimeError):
-        # Checked only then, since most links exist.
+        # Checked only after an error, since most links exist.
         if links.exists(key):
             raise
         return None
@@ -135,7 +135,7 @@ def _kind_of_link(links: h5py.h5l.LinkProxy, key: bytes) -> int | None:
 
 def find_arrays(group: h5py.Group, open_linked: OpenLinked,
                 ) -> Iterator[tuple[str, h5py.Dataset]]:
-    """Yield the paths and arrays below a group, for arrays that have rows.
+    """Yield the path and the array, for each array with rows below a group.
 
     The paths begin at the group.
     """
@@ -152,13 +152,14 @@ def walk(group: h5py.Group, open_linked: OpenLinked,
     The object is None for a broken link, and for an object that is neither a
     group nor an array.
 
-    A group to which several links lead is walked through once.
+    A group to which several links lead is visited only once.
 
     `most_names`: the largest number of names to read in one group. Default:
         all.
     """
     seen: set[tuple[int, int]] = set()
-    # No recursion, since groups may be nested deeper than Python's stack.
+    # No recursion, since groups may be nested deeper than Python's stack
+    # allows.
     pending: list[tuple[h5py.Group, str, str]] = []
     node: Node | None = group
     path = ''
@@ -176,7 +177,8 @@ def walk(group: h5py.Group, open_linked: OpenLinked,
             return
         parent, prefix, name = pending.pop()
         try:
-            # As `find_node` does, which takes long for thousands of names.
+            # The same steps as in `find_node`: for thousands of names, calls
+            # of this function would take long.
             found = open_hard_linked(parent, name)
             if found is None:
                 found = _find_by_links(parent, name, open_linked)
@@ -236,8 +238,8 @@ def linked_path(folder: str, path: str, name: str, anywhere: bool) -> str:
         it does not exist.
 
     `folder`: the folder that must contain the file, unless `anywhere` is true.
-    `path`: path of the file that has the name; the name is relative to its
-        folder.
+    `path`: path of the file that contains the name; the name is relative to
+        the folder of this file.
     """
     target = os.path.realpath(os.path.join(os.path.dirname(path), name))
     base = os.path.realpath(folder)
@@ -341,7 +343,7 @@ def _selected_rows(space: h5py.h5s.SpaceID) -> tuple[int, int] | None:
     return start, count * block
 
 
-#: Data sets by file and path, each with its stored rows.
+#: Mapping from file and path to a data set and its stored rows.
 _Opened: TypeAlias = dict[
     tuple[str, str], tuple[h5py.Dataset, 'list[StoredRows] | None']]
 
@@ -349,14 +351,15 @@ _Opened: TypeAlias = dict[
 def open_sources(dataset: h5py.Dataset, maps: list[RowMap],
                  opened: _Opened | None = None,
                  level: int = 0) -> list[StoredRows] | None:
-    """Open the data sets that have the rows of a virtual data set, each once.
+    """Open each data set that contains rows of a virtual data set, only once.
 
     `maps`: see `row_maps`.
     `opened`: the data sets that were opened before.
     `level`: number of virtual data sets that lead to this one.
 
     Returns: the stored rows; None if a data set has another type or shape,
-        which HDF5 must convert.
+        which HDF5 must convert, or if HDF5 must read a data set for another
+        reason.
 
     Raises: FileNotFoundError if a file is missing, ValueError if rows are
         missing in it. HDF5 would return fill values instead.
@@ -417,8 +420,8 @@ def _cut(sources: list[StoredRows], start: int, stop: int) -> list[StoredRows]:
 
 
 def path_of(file: h5py.File, name: str) -> str:
-    """Return the path of a file that a virtual data set in another file
-    names."""
+    """Return the path of a file, from the name that a virtual data set in
+    another file has for it."""
     path = os.fsdecode(file.filename)
     target = os.path.join(os.path.dirname(path), name)
     if not os.path.exists(target):
@@ -438,7 +441,8 @@ def check_virtual(dataset: h5py.Dataset,
 
     All data sets and files to which a virtual data set leads are checked.
 
-    Returns: the states of the files to which it leads, by their paths.
+    Returns: a mapping from the path to the state of each file to which the
+        data set leads.
 
     Raises: FileNotFoundError if a file is missing, ValueError if a data set is
         missing: HDF5 would return fill values. Also ValueError if virtual data

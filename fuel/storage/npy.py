@@ -79,15 +79,16 @@ def open_npy(paths: Sequence[str], name: str) -> Reader:
 
 def open_npz(paths: Sequence[str],
              asked: Sequence[str] | None = None) -> dict[str, Reader]:
-    """Return readers of the arrays in a ``.npz`` file, by name.
+    """Return a mapping from the names of the arrays in a ``.npz`` file to
+    readers of the arrays.
 
     With several files, arrays of the same name are concatenated. Arrays that
     are not compressed (:func:`numpy.savez`) are mapped. Compressed arrays are
     read into memory.
 
     `asked`: names of the arrays that must exist and have rows. Other arrays
-        are left out if they have no rows, or differ in another file. None for
-        all arrays.
+        are left out if they have no rows, or if they are missing or differ in
+        another file. None for all arrays.
 
     Raises: ValueError if a file has other arrays than the first.
     """
@@ -122,9 +123,10 @@ def open_npz(paths: Sequence[str],
 
 def _arrays_in(file: FileBytes,
                asked: Sequence[str] | None) -> dict[str, StoredArray]:
-    """Return the arrays in a ``.npz`` file, by name.
+    """Return a mapping from names to the arrays in a ``.npz`` file.
 
-    Arrays without rows are left out if `asked` does not name them.
+    An array that has no rows, or consists of Python objects, is an error if
+    `asked` is None or contains its name. Otherwise the array is left out.
     """
     found: dict[str, StoredArray] = {}
     wrong: ValueError | None = None
@@ -257,7 +259,7 @@ def _bounds(arrays: Sequence[StoredArray]) -> NDArray[numpy.intp]:
 
 
 class _ReadersOfParts:
-    """Rows of parts that have a reader each."""
+    """Rows of parts; each part has its own reader."""
 
     def __init__(self, readers: Sequence[Reader]) -> None:
         self._readers = readers
@@ -285,7 +287,7 @@ def _by_columns(file: FileBytes, name: str, shape: tuple[int, ...],
             shape, dtype, addresses.astype(numpy.int64),
             (shape[0], *[1] * len(rest))))
     except ValueError:
-        # Rows with very many elements: each of them is in another page.
+        # Rows have very many elements, and each element is in another page.
         content = file.read(offset, math.prod(shape) * dtype.itemsize)
         return ArrayReader(file.path, name, numpy.frombuffer(
             content, dtype).reshape(shape, order='F'), (file,))

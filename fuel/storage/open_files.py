@@ -1,7 +1,7 @@
 """Open HDF5 files: one shared handle for each file in a process.
 
 Each reader of a file references its :class:`OpenFile`. The file is closed when
-the last reference is dropped, independent of calls of ``close``. A handle
+the last reference is dropped, whether or not ``close`` was called. A handle
 stays open from one epoch to the next.
 """
 from __future__ import annotations
@@ -152,7 +152,8 @@ def _with_rows(dataset: Any, source: str) -> h5py.Dataset:
 
 # Number of attempts to open a file that is changed at the same time.
 ATTEMPTS = 10
-# Fewest places that are added before those without a file are dropped.
+# The least number of places that are added before places without an open file
+# are dropped.
 MOST_PLACES = 64
 
 
@@ -160,7 +161,7 @@ class OpenFiles:
     """The files that this process has open, for reading."""
 
     def __init__(self) -> None:
-        # The files by place, since there may be thousands.
+        # Mapping from place to files, since there may be thousands of files.
         self._files: dict[tuple[int, ...] | str,
                           weakref.WeakSet[OpenFile]] = {}
         self._most_places = MOST_PLACES
@@ -201,8 +202,8 @@ class OpenFiles:
                 before = find_state(path)
                 opened = OpenFile(
                     open_with_h5py(path, driver), owned=True, driver=driver)
-                # HDF5 has read the beginning of the index by now; it knows
-                # itself how to read what is written meanwhile.
+                # HDF5 has read the beginning of the index by now. If a process
+                # writes to the file, HDF5 itself handles later changes.
                 if opened.is_written or find_state(path) == before:
                     break
                 opened.file.close()
@@ -324,7 +325,7 @@ def _refused(path: str, error: Exception, read_head: Callable[[], bytes],
     """Return the error for a file that HDF5 cannot open."""
     text = (f'cannot read {path!r}: {_diagnosis(error, read_head)} '
             f'({error})')
-    # With a number, OSError becomes the subclass that belongs to it.
+    # Given an error number, OSError returns the subclass for this number.
     number = getattr(error, 'errno', None)
     return OSError(number, text) if number else OSError(text)
 
@@ -471,8 +472,8 @@ class FileAccess:
 
     @property
     def _only_in_memory(self) -> bool:
-        # After a fork, a file that exists nowhere else: the child has its
-        # own copy of the memory.
+        # True after a fork, for a file that exists only in memory: the child
+        # has its own copy of the memory.
         return (self._external is not None and bool(self._external.file)
                 and self._is_local and not os.path.exists(self.path))
 

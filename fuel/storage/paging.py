@@ -44,11 +44,12 @@ def advise_rows(file: LocalBytes, background: Background,
 
 def read_rows(file: LocalBytes, starts: NDArray[numpy.int64],
               nbytes: int) -> None:
-    """Read the pages of rows now.
+    """Read the pages of rows into memory now.
 
-    Through a map, the system would read megabytes around each missing page,
-    and evict prefetched pages. This function reads only the rows, and gaps of
-    at most `NEAR` bytes between them.
+    If the rows were copied from the mapped file instead, the system would read
+    megabytes around each missing page, and evict prefetched pages. This
+    function reads only the rows, and gaps of at most `NEAR` bytes between
+    them.
     """
     for first, end in _pieces(starts, nbytes):
         file.read(first, end - first)
@@ -56,8 +57,8 @@ def read_rows(file: LocalBytes, starts: NDArray[numpy.int64],
 
 def _pieces(starts: NDArray[numpy.int64], nbytes: int,
             ) -> list[tuple[int, int]]:
-    """Return the start and end of each piece of a file with some rows, in the
-    order of the file."""
+    """Return the start and end of each piece of a file that contains rows, in
+    the order of the file."""
     if not starts.size:
         return []
     starts = numpy.sort(starts)
@@ -73,8 +74,9 @@ STEP = 1 << 20
 # Number of reads in one task. A fork, or the release of the source, waits for
 # at most one task.
 STEPS = 8
-# Seconds from its beginning in which nothing interrupts sequential reading:
-# random rows need most of the source, and a disk reads it fastest in order.
+# For so many seconds from its beginning, nothing interrupts sequential
+# reading: random rows need most of the source, and a disk reads it fastest in
+# order.
 UNDISTURBED = 1.
 # Seconds of sequential reading after each second in which rows are fetched out
 # of order.
@@ -101,7 +103,7 @@ class SequentialRead:
         self._go_on()
 
     def unlock(self) -> None:
-        """Make a new lock, for a child made by a fork."""
+        """Make a new lock, for a forked child."""
         self._changed = threading.Condition()
         self.is_fetching = False
 
@@ -125,7 +127,7 @@ class SequentialRead:
             try:
                 self._file.read_into(self._buffer[:end - address], address)
             except OSError:
-                # It is raised where these rows are read.
+                # The error is raised later, where these rows are read.
                 end = self._end
             # Another thread may have begun the same task after a fork.
             self.read_to = max(self.read_to, end)
@@ -142,7 +144,7 @@ class SequentialRead:
         if not starts.size:
             return
         last = min(int(starts.max()) + nbytes, self._end)
-        # A fork drops what is left to do.
+        # A fork drops the tasks that are left.
         if not self.is_done and self.background.is_idle:
             self._go_on()
         with self._changed:
@@ -156,7 +158,8 @@ class SequentialRead:
 
     def _fetch(self, starts: NDArray[numpy.int64], nbytes: int) -> None:
         began = time.monotonic()
-        # A disk that has megabytes to read would answer late.
+        # Sequential reading pauses: a disk that has megabytes to read would
+        # answer late.
         self.is_fetching = True
         try:
             read_rows(self._file, starts, nbytes)
@@ -176,7 +179,7 @@ def _read_on(reading: weakref.ref[SequentialRead]) -> None:
     living.read_on()
     if not living.is_done:
         background = living.background
-        # Two threads that take turns would keep the reading alive.
+        # Without this, two threads in turn would keep the object alive.
         del living
         background.add(functools.partial(_read_on, reading))
 
@@ -186,8 +189,8 @@ _all = each_at_fork(Step.OWNERSHIP, in_child=SequentialRead.unlock)
 
 # Bytes of rows whose pages may be prefetched.
 PAGES_AHEAD = 256 << 20
-# Bytes of the blocks in which a remote file is fetched, if the cache will have
-# the whole file in the end.
+# Bytes of the blocks in which a remote source is fetched, if the cache can
+# hold all of it.
 BLOCK = 1 << 20
 PAGE = 1 << 16
 # The least part of the fetched range that must belong to the source.
@@ -198,7 +201,8 @@ class LocalPaging:
     """Reads a source on disk into memory: in order if it fits into memory,
     otherwise row by row."""
 
-    #: True if ranges of rows must be fetched before they are copied, too.
+    #: True if ranges of rows, like lists of rows, must be fetched before they
+    #: are copied.
     is_remote = False
 
     def __init__(self, file: LocalBytes) -> None:
@@ -214,7 +218,8 @@ class LocalPaging:
             not in memory and does not fit into it; None for no prefetching.
 
         `first`, `last`: start and end of the bytes of the source.
-        `nbytes`: number of the source's own bytes between these.
+        `nbytes`: number of bytes between `first` and `last` that belong to the
+            source.
         """
         ordered = by_rows = None
         if not self._file.is_resident(first, last):
@@ -262,7 +267,8 @@ class Blocks:
     fewer, and large enough to use the network well.
 
     `first`, `last`: start and end of the bytes of the source.
-    `nbytes`: number of the source's own bytes between these.
+    `nbytes`: number of bytes between `first` and `last` that belong to the
+        source.
     """
 
     def __init__(self, file: RemoteBytes, first: int, last: int,

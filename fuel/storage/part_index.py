@@ -17,7 +17,7 @@ from fuel.storage.layout import (
     ChunkFilter, Layout, dataset_name, discover, elements_of, fill_value,
     is_allocated, native_type, obstacle_of_file, stored_type)
 
-#: Arrays of numbers or bytes, by name.
+#: Mapping from names to arrays of numbers or bytes.
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 
@@ -59,7 +59,8 @@ class PartIndex:
         metadata now.
     `files`: the files of the arrays; None for a file that only HDF5 can read.
     `kinds`: the distinct kinds of the arrays.
-    `obstacle`: the reason against direct reading; empty if there is none.
+    `obstacle`: the reason why Fuel cannot read the arrays directly; empty if
+        there is none.
     `file`, `kind`: shape (arrays,); number of the file, and of the kind, of
         each array.
     `shape`: shape (arrays, number of axes); shape of each array.
@@ -248,8 +249,8 @@ class IndexBuilder:
         self.files: list[FileBytes | None] = []
         self.kinds: list[ArrayKind] = []
         self._kind_numbers: dict[Any, int] = {}
-        # Numbers of files by the identifiers of their handles. The handles are
-        # kept, so that HDF5 does not use an identifier again.
+        # Mapping from the identifiers of files' handles to numbers of files.
+        # The handles are kept, or HDF5 would use their identifiers again.
         self._file_numbers: dict[int, int] = {}
         self._raw_numbers: dict[FileBytes, int] = {}
         self._handles: list[h5py.h5f.FileID] = []
@@ -261,7 +262,7 @@ class IndexBuilder:
         # Addresses, sizes and masks of the chunks of each array.
         self._chunks: list[tuple[Any, Any, Any]] = []
         # Properties, type, number of the file and number of the kind of an
-        # earlier array. Most arrays are like the array before.
+        # earlier array. Most arrays are like the array before them.
         self._last: tuple[Any, Any, int, int] | None = None
         self._first: h5py.h5d.DatasetID | None = None
         # A group, and the number of its file.
@@ -334,7 +335,8 @@ class IndexBuilder:
         if not dtype.equal(identity.get_type()):
             return None
         # An array that is one piece of the file has no filters, and needs no
-        # fill value. Reading its properties takes as long as opening it.
+        # fill value. So its properties are not read: this would take as long
+        # as opening the array.
         layout = self.kinds[number].layout
         is_like = (layout.storage == 'contiguous' and not layout.is_ragged
                    and is_allocated(identity))
@@ -384,8 +386,8 @@ class IndexBuilder:
         self._chunks.append(table)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the index by name; without those of the chunks
-        if there is an obstacle."""
+        """Return a mapping from names to the arrays of the index; if there is
+        an obstacle, without the arrays of chunks."""
         file, kind, is_chunked = numpy.array(self._arrays).T
         found = {'file': file, 'kind': kind,
                  'is_chunked': is_chunked.astype(bool),
@@ -457,7 +459,7 @@ def index_arrays(index: PartIndex, files: Sequence[FileBytes]) -> Arrays:
 
 def restored_index(arrays: Arrays, files: Sequence[FileBytes],
                    datasets: Sequence[h5py.Dataset]) -> PartIndex | None:
-    """Return the index that :func:`index_arrays` was given.
+    """Return the index from which :func:`index_arrays` made `arrays`.
 
     `arrays`: the result of :func:`index_arrays`, which may be damaged.
     Returns: None if the arrays are not sound, if Fuel cannot read the data
@@ -518,7 +520,7 @@ def _are_whole(index: PartIndex) -> bool:
 
 def _are_sound(arrays: Arrays, files: Sequence[FileBytes],
                count: int) -> bool:
-    """Return whether arrays can be an index of some files.
+    """Return whether arrays can be an index of data sets in `files`.
 
     They must fit each other, and all chunks must end within their files.
 

@@ -24,8 +24,8 @@ OBJECT_HEADER = 16
 def read_text_value(dataset: h5py.Dataset) -> bytes:
     """Return a scalar text of variable length.
 
-    HDF5 is not used, since it ends the process or waits for ever if the file
-    is damaged.
+    HDF5 is used only if Fuel cannot read the text itself: if the file is
+    damaged, HDF5 crashes the process or waits for ever.
     """
     base, is_usual = addressing(h5py.h5i.get_file_id(dataset.id))
     offset = dataset.id.get_offset()
@@ -135,7 +135,8 @@ class RaggedReader(Reader):
 
     def _request(self, file: RemoteBytes, base: int, kind: ArrayKind,
                  references: NDArray[Any]) -> None:
-        """Request the collections of references; their sizes are estimated."""
+        """Request the heap's collections for references; the sizes of the
+        collections are estimated."""
         itemsize = 1 if kind.elements is None else kind.elements.itemsize
         addresses, places = numpy.unique(
             references['address'], return_inverse=True)
@@ -157,7 +158,7 @@ def _value(heap: Heap, kind: ArrayKind, count: int, address: int,
     if (count, address, number) == FILLED:
         return kind.value
     if kind.elements is None:
-        # HDF5 ends strings at the first zero.
+        # HDF5 ends strings at the first zero byte.
         return heap.read(address, number, count).partition(b'\0')[0]
     stored = heap.read(address, number, count * kind.elements.itemsize)
     # A copy, which can be written to.

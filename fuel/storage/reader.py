@@ -17,7 +17,8 @@ from fuel.storage.file_bytes import Ends, Versioned
 from fuel.storage.layout import Layout, native_type
 from fuel.utils.hdf5_errors import damaged
 
-# Types of objects that hold others, and of those that hold none.
+# Types of objects that contain other objects, and types of objects that
+# contain none.
 NESTED = numpy.ndarray, list, tuple, dict
 PLAIN = frozenset((int, float, bool, str, bytes, type(None)))
 
@@ -57,7 +58,7 @@ class Reader(ABC):
     `name`: name of the source, for errors.
     `dtype`: type of the rows, in native byte order.
     `layout`: the storage of the data set; None if the file is not HDF5.
-    `files`: the files that are read; empty where their state is not known.
+    `files`: the files that are read; empty if their state is not known.
     `part_bounds`: shape (parts + 1,), dtype intp; the first row of each part,
         and the number of rows.
     `element_type`: type of the elements, if rows are arrays of different
@@ -71,8 +72,8 @@ class Reader(ABC):
     categories: tuple[Any, ...] | None = None
     #: True if all rows of a run have one value, which is read once per run.
     is_per_run = False
-    #: Step through a range of rows: the rows at this step, together with the
-    #: last row, touch every chunk that must be prefetched for the range.
+    #: Step with which the rows of a range are prefetched: the rows at this
+    #: step, together with the last row, touch all chunks that the range needs.
     rows_of_chunk = 1
 
     def __init__(self, path: str, name: str, shape: tuple[int, ...],
@@ -132,8 +133,8 @@ class Reader(ABC):
 
         Only readers with `is_per_run` support this.
 
-        `runs`: shape (batch,), dtype intp; numbers of runs before splits cut
-            them.
+        `runs`: shape (batch,), dtype intp; numbers of the runs, as they were
+            before splits cut them.
         """
         raise NotImplementedError
 
@@ -274,8 +275,8 @@ class DerivedReader(Reader):
     @abstractmethod
     def needed(self, rows: NDArray[numpy.intp],
                ) -> Sequence[NDArray[numpy.intp]]:
-        """Return for each reader some rows: at least one in each of its chunks
-        that the examples need."""
+        """Return for each reader at least one row in each of those chunks that
+        the examples need."""
 
     @abstractmethod
     def span(self, rows: slice | NDArray[numpy.intp],
@@ -308,7 +309,8 @@ class DerivedReader(Reader):
                     ) -> tuple[Ends, Ends] | None:
         """See :meth:`Reader.byte_ranges`."""
         if len({tuple(reader.files) for reader in self._readers}) > 1:
-            # Addresses are in the files of a reader, one after the other.
+            # An address counts through all files of its reader, so readers of
+            # different files have different addresses.
             return None
         found = [reader.byte_ranges(needed)
                  for reader, needed in self._each(rows)]
@@ -331,7 +333,8 @@ def _least(budgets: Iterable[int | None]) -> int | None:
 
 def _spent(calls: Sequence[Callable[[int], int | None]],
            budget: int) -> int | None:
-    """Return the bytes that several readers spend; None if one cannot."""
+    """Return the total number of bytes that `calls` use of a budget; None if a
+    call needs more than is left."""
     total = 0
     for call in calls:
         cost = call(budget - total)

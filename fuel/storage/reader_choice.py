@@ -31,8 +31,9 @@ def choose_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
         while it is read. Direct readers work after the file is closed too, but
         without HDF5's lock on it.
     `cache_bytes`: bytes of decoded chunks that may be cached for this file, by
-        all its readers in this process together. The largest value that was
-        given counts. Defaults to the setting ``chunk_cache_bytes``.
+        all its readers in this process together. If readers were opened with
+        different values, the largest value counts. Defaults to the setting
+        ``chunk_cache_bytes``.
 
     Examples
     --------
@@ -80,8 +81,8 @@ def open_parts(datasets: Sequence[h5py.Dataset] | PartIndex, name: str, *,
     `field`: name of the field of a compound type to read. With a list of
         names, rows have a compound type of these fields. Default: whole
         elements.
-    `axes`: number of axes that count rows. Each index along these axes,
-        without the last one, is a part.
+    `axes`: number of axes that count rows. Each index along these axes, except
+        the last of them, is a part.
     `start`, `stop`: the rows to read of each part, as in a slice.
     `cache_bytes`: bytes of decoded chunks that may be cached for these
         files together; otherwise as for :func:`choose_reader`.
@@ -280,8 +281,8 @@ def _parts_of(index: PartIndex, rows: _Rows,
     grid = -(-shape // chunk_shape)
     num_tiles = grid[:, axes:].prod(axis=1)
     strides = chunk_shape[:, axes:].prod(axis=1) * stored.itemsize
-    # Along the axes that count rows, without the last one: the number of the
-    # chunk that has each part, and the place of the part in this chunk.
+    # Along the axes that count rows, except the last of them: the number of
+    # the chunk that contains each part, and the place of the part in it.
     counts = shape[:, :axes - 1].prod(axis=1)
     within = numpy.arange(len(arrays)) - (
         numpy.cumsum(counts) - counts)[arrays]
