@@ -1,11 +1,12 @@
 """Cache of remote files on the local disk.
 
-An entry of the cache is a folder for one remote file in one state. Its name is
-a digest of the URL and the state, and ``state.json`` in it has both in full.
-``data`` is a sparse file of the same size as the remote file. ``index`` has a
-record for each run of pages in ``data``, of fixed size and with checksums. A
-record is appended after its pages were written. So a process that is killed
-leaves a shorter index, and damaged pages are found by their checksums.
+An entry of the cache is a folder for one remote file in one state. The name of
+the folder is a digest of the URL and the state, and ``state.json`` in it has
+both in full. ``data`` is a sparse file of the same size as the remote file.
+``index`` has a record for each run of pages in ``data``. A record has a fixed
+size, contains checksums, and is appended after its pages were written. So a
+process that is killed leaves a shorter index, and damaged pages are found by
+their checksums.
 
 Processes share an entry, and lock it while they use it. If the budget is
 exceeded, entries that are not in use are removed, the least recently used
@@ -44,17 +45,19 @@ FORMAT = 1
 _ENTRY = re.compile('[0-9a-f]{32}-[0-9a-f]{32}')
 # A link in an entry was not made by this cache, so it is not followed.
 _FLAGS = os.O_RDWR | os.O_CREAT | NO_FOLLOW
-# Limit of the size of an index, since a larger index would fill the memory:
-# some bytes, and the records of so many processes that each write every page.
+# An index may have at most LARGEST_INDEX bytes and, in addition, the records
+# of _SHARERS processes that each write every page. A larger index would fill
+# the memory.
 LARGEST_INDEX, _SHARERS = 1 << 16, 16
 # Bytes that a process may write before it checks the budget again.
 ALLOWANCE = 64 << 20
-# The default budget is one part of so many of the disk, and of its free space.
+# The default budget is 1 / SHARE_OF_DISK of the disk, but at most
+# 1 / SHARE_OF_FREE of its free space.
 SHARE_OF_DISK, SHARE_OF_FREE = 5, 2
 
 
 def digest(*parts: object) -> str:
-    """Return a digest of the texts of some values, to be used as a name."""
+    """Return a digest of the texts of `parts`, to be used as a name."""
     text = '\0'.join(map(str, parts)).encode('utf-8', 'surrogateescape')
     return hashlib.sha256(text).hexdigest()[:32]
 
@@ -103,7 +106,7 @@ class CacheEntry:
                     LARGEST_INDEX + _SHARERS * RECORD.size * (size // page)):
                 raise FileNotFoundError('its index is damaged')
             os.utime(self._index)
-            # Another process may have removed it just before.
+            # Another process may have removed the entry just before.
             if not os.path.samestat(os.fstat(self.descriptor),
                                     os.stat(folder / 'data')):
                 raise FileNotFoundError('it was removed')
@@ -135,7 +138,7 @@ class CacheEntry:
             record = content[place:place + RECORD.size]
             first, last, checksum, own = RECORD.unpack(record)
             if zlib.crc32(record[:-4]) != own:
-                # A part of a record, by a process that was killed.
+                # A part of a record, which a killed process has left.
                 place += 1
                 continue
             place += RECORD.size
@@ -169,7 +172,7 @@ class CacheEntry:
         """Write a run of pages and its record; return whether this was done.
 
         It is not done if there is no space, or if writing fails. After a
-        failed write, the whole cache takes no more bytes.
+        failed write, nothing more is written to any entry of the cache.
         """
         if not self._is_reserved and not self._cache.admits(
                 len(data), self.folder):
@@ -236,7 +239,7 @@ class DiskCache:
                     return self._open(folder, size, validator, page, shown)
                 _remove_unused(folder)
         except OSError as error:
-            # Once for each cause: there may be thousands of files.
+            # Logged once for each cause: there may be thousands of files.
             if error.errno not in self._told:
                 self._told.add(error.errno)
                 logger.warning(
@@ -245,7 +248,8 @@ class DiskCache:
         return None
 
     def _remove_others(self, place: str, folder: Path) -> None:
-        """Remove the entries of other states of a file that are not in use."""
+        """Remove the entries of a file's other states, unless they are in
+        use."""
         with self._lock:
             if self._states is None:
                 found: defaultdict[str, set[Path]] = defaultdict(set)
@@ -274,7 +278,7 @@ class DiskCache:
         return entry
 
     def admits(self, nbytes: int, folder: Path) -> bool:
-        """Return whether an entry may take some more bytes.
+        """Return whether `nbytes` more bytes may be written to an entry.
 
         If there is no space, entries that are not in use are removed first.
         """
@@ -302,9 +306,11 @@ class DiskCache:
         return True
 
     def _make_room(self, wanted: int, folder: Path) -> int:
-        """Remove unused entries until an entry can take some bytes.
+        """Remove unused entries until there is room for `wanted` more bytes.
 
-        Returns: the free bytes of the budget.
+        `folder`: the entry that needs the room, which is not removed.
+
+        Returns: the number of free bytes of the budget.
         """
         used = {entry: _disk_usage(entry) for entry in self._entries()}
         free = self.budget - sum(used.values())
@@ -316,7 +322,7 @@ class DiskCache:
         return free
 
     def used_bytes(self) -> int:
-        """Return the number of bytes that the entries take on disk."""
+        """Return the number of bytes that the entries occupy on disk."""
         return sum(map(_disk_usage, self._entries()))
 
     def _entries(self) -> Iterator[Path]:
@@ -345,7 +351,7 @@ def _check_own(folder: Path) -> None:
 
 def _lock(descriptor: int) -> None:
     """Mark an entry as in use, until the process ends or closes it."""
-    # Windows has no such module, and no remote files.
+    # Windows does not have this module; remote files are not read there.
     import fcntl
     with contextlib.suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_SH)

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 # Bytes at the beginning of a file that are read when it is opened: most of
 # the index of an HDF5 file, and the header of other files.
 HEAD = 64 << 10
-# Seconds that a reader waits longer than the timeout of its request.
+# A reader waits so many seconds longer than the timeout of its request.
 GRACE = 30.
 # For sequential reading: bytes that are prefetched, and bytes of one request.
 ORDERED_AHEAD = 16 << 20
@@ -112,11 +112,12 @@ class RemoteFile:
     def __init__(self, url: str, options: StorageOptions,
                  is_kept: bool = True) -> None:
         self.path = shown(url)
-        # Seconds that a request may take; locks take no larger number.
+        # Seconds that a reader waits for a request. A wait for a lock cannot
+        # be longer than TIMEOUT_MAX.
         timeout: float = config.remote_timeout
         self._patience = min(timeout + GRACE, threading.TIMEOUT_MAX)
-        # Not a method: it would make a cycle, and a file that is not in use
-        # should be freed at once.
+        # Not a method, which would make a cycle of references: a file that is
+        # not in use should be freed at once.
         self._new_origin = functools.partial(
             _origin, url, dict(options), timeout)
         self._origin = self._new_origin()
@@ -137,7 +138,7 @@ class RemoteFile:
             Resident(self.memory, table.page, config.remote_memory_bytes),
             entry, self._origin, opened, config.remote_connections)
         if entry is not None:
-            # Not __del__, which would run when __init__ fails half-way too.
+            # Not __del__, which would also run if __init__ fails half-way.
             weakref.finalize(self, entry.close)
         self._transfers.take(0, first.data)
         self._index = IndexBytes(table, self._transfers.resident, entry,
@@ -200,8 +201,8 @@ class RemoteFile:
     def is_current(self) -> bool:
         """Return whether the file is unchanged.
 
-        Without an answer of the server, the result is True. The cached bytes
-        may be enough, and missing bytes are never fetched in another state.
+        If the server does not answer, the result is True: the cached bytes may
+        be enough, and missing bytes are never fetched from another state.
         """
         try:
             return self.ask_state()
@@ -236,8 +237,8 @@ class RemoteFile:
         with transfers.lock:
             fetches = self.request(starts, stops)
             if fetches:
-                # One step of a counter is atomic. The number alone: a fetch
-                # that this function held would be a cycle.
+                # One step of a counter is atomic. `arrive` refers only to the
+                # number of fetches: a reference to a fetch would be a cycle.
                 arrivals, last = itertools.count(1), len(fetches)
 
                 def arrive() -> None:
@@ -314,7 +315,8 @@ class RemoteFile:
                     [min(first + PIECE, self.size)]))
 
     def read_into(self, buffer: memoryview, address: int) -> int:
-        """Read bytes of the file into memory of the caller's."""
+        """Read bytes of the file into the caller's memory; return their
+        number."""
         data = self.read(address, len(buffer))
         buffer[:len(data)] = data
         return len(data)
@@ -322,8 +324,8 @@ class RemoteFile:
     def is_settled(self, start: int, stop: int) -> bool:
         """Return whether a range is cached and will not be evicted.
 
-        This is so on disk. In memory it is so if the whole file fits into the
-        budget and is cached.
+        This holds for a range on disk. For a range in memory, it holds only if
+        the whole file is cached and fits into the budget.
         """
         table = self._transfers.table
         page, count = table.page, len(table.states)
@@ -333,8 +335,7 @@ class RemoteFile:
             and table.is_here(0, count))
 
     def missing_bytes(self, starts: Ends, stops: Ends) -> int:
-        """Return the number of bytes of ranges that are neither cached nor
-        requested."""
+        """Return how many bytes of ranges are neither cached nor requested."""
         table = self._transfers.table
         return self._transfers.missing_bytes(
             *table.pages_of(starts, stops))
@@ -357,7 +358,8 @@ def _origin(url: str, options: StorageOptions, timeout: float,
             loop: asyncio.AbstractEventLoop | None = None) -> RetryingStore:
     """Return the store of a file.
 
-    `loop`: the event loop of its requests. Defaults to that of fsspec.
+    `loop`: the event loop of the store's requests. Defaults to the loop of
+        fsspec.
     """
     place = urlsplit(url.rpartition('::')[2]).netloc
     server = place.rpartition('@')[2]

@@ -1,11 +1,11 @@
 """Reads of a remote file from within HDF5.
 
-A thread that calls HDF5 holds h5py's lock. A thread that frees one of its
+A thread that calls HDF5 holds h5py's lock. A thread that frees one of h5py's
 objects holds this lock too; the garbage collector may free objects in any
-thread. A thread that waits inside of HDF5 must not wait for another thread,
-which may wait for h5py's lock. So the calling thread does all the work here,
-without further locks. It has its own event loop, and it reads bytes that other
-threads have fetched in a way that needs no lock.
+thread. A thread inside of HDF5 must not wait for another thread, since the
+other thread may be waiting for h5py's lock. So the calling thread does all the
+work here, without further locks. It has its own event loop. It also reads
+bytes that other threads have fetched, in a way that does not need a lock.
 """
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ LARGEST = 2 << 20
 # Bytes that are cached here.
 MOST_BYTES = 32 << 20
 # Pieces that are fetched at once if reads are at equal distances. The nodes of
-# an index are, between chunks of data that were written in order.
+# an index have equal distances if chunks of data that were written in order
+# are between them.
 AT_ONCE = 32
 
 Result = TypeVar('Result')
@@ -52,7 +53,8 @@ class IndexBytes:
 
     `settle`: compares the checksums of the `CLAIMED` pages of a run, without
         waiting for another thread.
-    `new_origin`: takes an event loop; returns a store that fetches on it.
+    `new_origin`: returns a store that makes its requests on a given event
+        loop.
     `fetched`: start and content of the pieces that were fetched here. Another
         thread puts them into the cache.
     """
@@ -73,7 +75,8 @@ class IndexBytes:
 
     def start_in_child(self) -> None:
         """Reset the state in a forked child."""
-        # The parent's connections are kept: closing them would disturb it.
+        # The parent's connections are kept: closing them would disturb the
+        # parent.
         self._inherited = vars(self).get('_loop'), vars(self).get('_origin')
         self._loop: asyncio.AbstractEventLoop | None = None
         self._origin: Any = None
@@ -81,7 +84,7 @@ class IndexBytes:
         self._nbytes = 0
         # The end of the last piece, and the size of the next one.
         self._end, self._size = -1, BLOCK
-        # The place of the last read, its distance from the one before it, and
+        # The place of the last read, its distance from the read before, and
         # the number of times that the distance was the same.
         self._address = self._distance = self._num_equal = 0
 
@@ -134,7 +137,7 @@ class IndexBytes:
         if self._entry is not None and not table.is_in_memory(first, last):
             return None
         data = self._resident.memory[start:stop]
-        # Nothing of it was evicted while it was copied.
+        # The data are valid if none of them were evicted during the copy.
         if count == self._resident.num_evictions and table.is_in_memory(
                 first, last):
             return data
@@ -153,8 +156,8 @@ class IndexBytes:
         return self._pieces[begin]
 
     def _find_next(self, begin: int, stop: int, end: int) -> dict[int, int]:
-        """Return the ends of the pieces to fetch after one, by their starts;
-        {} unless reads are at equal distances."""
+        """Return a mapping from starts to ends of the later pieces to fetch
+        together with a piece; {} unless reads are at equal distances."""
         if self._num_equal < 2 or self._distance <= end - begin:
             return {}
         found: dict[int, int] = {}
@@ -171,7 +174,7 @@ class IndexBytes:
 
     def _remember(self, begin: int, answer: bytes) -> None:
         for place in range(0, len(answer), BLOCK):
-            # The reads before may have brought a part of it.
+            # Earlier reads may have fetched a part of this block.
             before = self._pieces.pop(begin + place, b'')
             self._pieces[begin + place] = piece = answer[place:place + BLOCK]
             self._nbytes += len(piece) - len(before)
@@ -181,7 +184,7 @@ class IndexBytes:
         self.fetched.append((begin, answer))
 
     def _run(self, ends: dict[int, int]) -> dict[int, bytes]:
-        """Fetch pieces; return their bytes by the places of their starts.
+        """Fetch pieces; return a mapping from their starts to their bytes.
 
         Only the first piece is needed: other pieces that fail are left out.
         """

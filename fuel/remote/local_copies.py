@@ -1,9 +1,9 @@
 """Local copies of files on a network drive or a server, and uploads.
 
 Many jobs on one machine that read the same data set need only one copy of it.
-A copy is in ``config.local_data_path``, in a folder for its original. Its name
-has a digest of the original's size and times. So files of the same name are
-never confused, and an original that has changed is copied again. A description
+A copy is in ``config.local_data_path``, in a folder for its original. The name
+of a copy has a digest of the original's size and times. So files of the same
+name are never confused, and a changed original is copied again. A description
 of the copy is in the same folder: size, time of modification and SHA-256. If
 the copy does not fit this description, it is made again as well. Outdated
 copies are removed when no process uses them.
@@ -182,8 +182,9 @@ def _cached(original: str, root: str, timeout: float) -> str:
 
 def _copy_name(original: str) -> str:
     status = os.stat(original)
-    # The last one changes too when a file is replaced by one of the same
-    # size and its time of modification is set back.
+    # The time of the last status change is different even if a file is
+    # replaced by a file of the same size and the time of modification is set
+    # back.
     state = digest(
         status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     return f'{state}-{os.path.basename(original)}'
@@ -360,7 +361,7 @@ def _make_folder(folder: str, original: str) -> None:
 def _mode(original: os.stat_result) -> int:
     """Return the permissions of a copy, from those of its original."""
     mode = stat.S_IMODE(original.st_mode) & 0o777
-    # The permissions of the original's group are not for another group.
+    # The permissions of the original's group are not given to another group.
     return mode if _may_give_to(original.st_gid) else mode & ~0o070
 
 
@@ -389,7 +390,7 @@ def upload(path: str, target: RemotePath) -> None:
     size = os.path.getsize(path)
     try:
         place = filesystem._strip_protocol(url)
-        # A copy that was begun is discarded if anything fails.
+        # If anything fails, the incomplete upload is discarded.
         with filesystem.transaction, open(
                 path, 'rb') as source, filesystem.open(
                 place, 'wb', block_size=_PART) as stream:

@@ -201,7 +201,8 @@ class LocalPath(str):
 
 
 def located(path: str) -> str:
-    """Return the path to open for a local path as it was given."""
+    """Return the path to open: the result of `locate` for a
+    :class:`LocalPath`, any other path unchanged."""
     return path.locate() if isinstance(path, LocalPath) else path
 
 

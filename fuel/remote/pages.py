@@ -36,8 +36,8 @@ NEAR = 64 << 10
 # The largest number of bytes of a request.
 LARGEST_REQUEST = 4 << 20
 
-# One part of so many of the budget of memory is freed at once, since finding
-# pages to evict takes time.
+# 1 / SHARE of the budget of memory is freed at once, since finding pages to
+# evict takes time.
 SHARE = 32
 _RESERVE = getattr(mmap, 'MAP_NORESERVE', 0)
 
@@ -116,7 +116,7 @@ class Fetch(Run):
 class PageTable:
     """The states of a file's pages, and the present fetches.
 
-    The caller must ensure that one thread at a time uses it.
+    The caller must ensure that only one thread at a time uses this object.
 
     `states`: a byte for each page, which is searched faster than an array.
     `fetches`: the fetches that have not ended, in the order of their pages.
@@ -130,8 +130,8 @@ class PageTable:
 
     def pages_of(self, starts: Ends, stops: Ends) -> tuple[
             list[int], list[int]]:
-        """Return the first pages, and the pages after the last, of the runs of
-        pages that byte ranges need.
+        """Return the runs of pages that byte ranges need: the first page of
+        each run, and the page after its last.
 
         The runs are sorted. Runs that are at most `NEAR` bytes apart are
         merged.
@@ -186,7 +186,7 @@ class PageTable:
                 + self.states.count(CLAIMED, first, last))
 
     def begin(self, fetch: Fetch) -> None:
-        """Add a fetch of pages that no other fetch has."""
+        """Add a fetch of pages that are not in any other fetch."""
         bisect.insort(self.fetches, fetch, key=by_first)
         self.set(fetch, PENDING)
 
@@ -215,7 +215,7 @@ def map_file(descriptor: int | None, size: int) -> mmap.mmap:
     memory = mmap.mmap(-1 if descriptor is None else descriptor, size,
                        flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     if sys.platform == 'linux':
-        # Otherwise a few bytes in a hole would take two megabytes.
+        # Otherwise a few bytes in a hole would use two megabytes of memory.
         memory.madvise(mmap.MADV_NOHUGEPAGE)
     return memory
 
@@ -225,7 +225,7 @@ class Extent(Run):
     """Pages that were fetched together, and are evicted together.
 
     `arrived`: time of the fetch, as a number that grows.
-    `used`: time of the last use; 0 if they were not used yet.
+    `used`: time of the last use; 0 if the pages were not used yet.
     """
 
     arrived: int
@@ -301,8 +301,8 @@ class Resident:
         return evicted
 
     def _discard(self, extent: Extent) -> int:
-        # Before the pages are gone: a reader without a hold checks this number
-        # after it has copied them.
+        # Counted before the pages are gone: a reader without a hold checks
+        # this number after it has copied them.
         self.num_evictions += 1
         start = extent.first * self.page
         length = min(extent.last * self.page, len(self.memory)) - start

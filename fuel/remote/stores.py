@@ -15,13 +15,13 @@ from fuel.exceptions import DamagedFileError
 from fuel.remote.urls import StorageOptions, protocol_of, shown
 from fuel.utils.extras import how_to_install
 
-# Seconds after which a server is given up if there never was a connection:
-# its address is wrong, or it does not run.
+# Seconds after which requests to a server fail if there never was a connection
+# to it: its address is wrong, or it does not run.
 CONNECT_TIMEOUT = 10.
 _RANGE = re.compile(r'bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})')
 _WHOLE = re.compile(r'bytes \*/([0-9]{1,19})')
 
-# Errors of clients that cannot connect, by the names of classes.
+# Names of the classes of errors that clients raise if they cannot connect.
 _NOT_CONNECTED = frozenset((
     'ClientConnectorError', 'ConnectTimeoutError', 'ConnectionRefusedError',
     'ConnectionTimeoutError', 'EndpointConnectionError', 'NewConnectionError',
@@ -32,23 +32,24 @@ IDLE = 20.
 # Bytes of a body that are read at once; each read has a time limit.
 PIECE = 1 << 18
 
-# Names that file systems have for the state of a file. One of the versions is
-# enough. Without a version, all of the times are used together, since states
-# that follow each other fast may have the same time.
+# Names under which file systems report the state of a file. One of the
+# versions is enough. Without a version, all of the times are used together,
+# since states that follow each other fast may have the same time.
 _VERSIONS = ('ETag', 'etag', 'version_id', 'generation', 'content_md5',
              'md5Hash', 'crc32c', 'checksum', 'sha256')
 _TIMES = ('LastModified', 'last_modified', 'updated', 'mtime', 'modified',
           'created', 'ino')
 
-# Size of the buffer of an answer; with 64 KB, an answer of a megabyte took a
-# tenth more time of the processor.
+# Size of the buffer of an answer; with 64 KB, reading an answer of a megabyte
+# took a tenth more processor time.
 BUFFER = 1 << 20
 REDIRECTS = (301, 302, 303, 307, 308)
 MOST_REDIRECTS = 5
-# Validators that a request may have. Others, such as validators with control
-# characters, cannot be sent.
+# Validators that a request may contain. Other validators, such as those with
+# control characters, cannot be sent.
 _ETAG = re.compile('"[!#-~]*"')
-# Options for the connection, which are used for other servers too.
+# Options for the connection, which are also used for the servers to which the
+# server of the URL redirects.
 CONNECTION_OPTIONS = ('proxy', 'proxy_auth', 'ssl')
 
 
@@ -134,7 +135,7 @@ def error_of_status(status: int, reason: str, wait: float | None = None,
 def parse_range(header: str, start: int, stop: int) -> tuple[int, int]:
     """Return the number of bytes of the body, and of the whole file.
 
-    They are checked before the body is read, so that an answer never takes
+    The numbers are checked before the body is read. So an answer never uses
     more memory than the requested range.
 
     `header`: the header ``Content-Range``.
@@ -232,7 +233,7 @@ class HTTPStore:
                 return await self._answer(reply, start, stop)
         except (TimeoutError, aiohttp.ClientPayloadError,
                 aiohttp.ClientConnectionError) as error:
-            # Its text may hold the URL, with credentials.
+            # The text of the error may contain the URL, with credentials.
             cause = error.os_error if isinstance(
                 error, aiohttp.ClientConnectorError) else error
             raise TransientError(
@@ -326,7 +327,8 @@ class HTTPStore:
 class S3Store:
     """Store of an object in S3, read through the client of s3fs.
 
-    Its requests name the ETag of the requested state, unlike fsspec's.
+    Its requests contain the ETag of the requested state; requests of fsspec do
+    not.
     """
 
     def __init__(self, filesystem: Any, url: str, idle: float) -> None:
@@ -463,7 +465,7 @@ class FilesystemStore:
         after this call."""
         if self._next is None:
             self._next = asyncio.ensure_future(self._ask())
-            # If every reader has given up, an error must not be reported.
+            # If no reader waits any more, asyncio must not report an error.
             self._next.add_done_callback(
                 lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._next)
@@ -491,8 +493,8 @@ class FilesystemStore:
 
 
 def _meaning(error: Exception) -> OSError:
-    """Return the OSError for an error of a file system: by the status code
-    that it has, or a TransientError."""
+    """Return the OSError for an error of a file system: the error for its
+    status code if it has one, otherwise a TransientError."""
     for name in ('status', 'status_code', 'code'):
         status = getattr(error, name, None)
         if isinstance(status, int) and 400 <= status < 600:

@@ -36,7 +36,8 @@ logger = logging.getLogger(__name__)
 # The largest number of bytes of all running requests, unless a single request
 # is larger.
 IN_FLIGHT = 32 << 20
-# From this size on, another thread than the receiving one writes the bytes.
+# Answers of this size or more are cached in another thread than the one that
+# receives them.
 OWN_THREAD = 64 << 10
 
 # Seconds before a request is repeated: the first time, and the longest wait.
@@ -156,12 +157,12 @@ class RetryingStore:
         except (TransientError, TimeoutError):
             raise
         except OSError as error:
-            # The same class, so that callers know what it is about.
+            # The error has the same class, which tells callers the cause.
             raise type(error)(self._secrets.hide(
                 f'{self._name}: {error}')) from None
         except (ImportError, LookupError, TypeError, ValueError) as error:
-            # Such as options that the file system does not take. Some name
-            # the file already.
+            # For example, the file system does not accept an option. Some of
+            # these errors name the file already.
             text = str(error).removeprefix(f'{self._name}: ')
             raise ValueError(self._secrets.hide(
                 f'{self._name}: {text}')) from None
@@ -200,7 +201,8 @@ def _state(answer: Answer | None) -> str:
 
 @dataclass
 class TransferCounts:
-    """Number of requests that the server answered, and of their bytes."""
+    """Number of requests that the server answered, and number of bytes of the
+    answers."""
 
     requests: int = 0
     nbytes: int = 0
@@ -294,7 +296,7 @@ class Transfers:
         heapq.heappush(self._queue, fetch)
 
     def _read_index(self) -> None:
-        """Read the index for pages that other processes have written."""
+        """Read from the index which pages other processes have written."""
         if self.entry is None:
             return
         added: list[Record] = []
@@ -315,8 +317,8 @@ class Transfers:
         """Compare the checksums of the `CLAIMED` pages of a run.
 
         Intact pages can be read afterwards. Damaged pages are absent from now
-        on. Nothing is done while another thread uses the table: this thread
-        may wait for h5py's lock, which the caller holds.
+        on. Nothing is done while another thread uses the table: the other
+        thread may wait for h5py's lock, which the caller holds.
         """
         if not self.lock.acquire(blocking=False):
             return
@@ -399,8 +401,8 @@ class Transfers:
         return await asyncio.to_thread(self._keep, fetch, answer.data)
 
     def take(self, start: int, data: bytes) -> None:
-        """Cache the whole pages in bytes that were received without a fetch of
-        this object."""
+        """Cache those pages that are complete in `data`: bytes that were
+        received without a fetch of this object."""
         self.counts.add(data)
         page = self.table.page
         first, last = -(-start // page), (start + len(data)) // page

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 #: Arguments of the fsspec file system for a URL.
 StorageOptions: TypeAlias = Mapping[str, Any]
 
-# A single letter is a drive of Windows. Chains of fsspec: simplecache::s3://
+# A scheme has two letters or more, since a single letter is a drive of
+# Windows. There may be chains of fsspec, such as simplecache::s3://
 _URL = re.compile(r'(?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+://')
 HIDDEN = '***'
 
@@ -158,5 +159,6 @@ def _secrets_of(value: object, is_public: bool) -> Iterator[str]:
             yield from _secrets_of_url(value)
         elif not is_public:
             yield value
-            # An error may quote the last word alone, as of 'Bearer ...'.
+            # An error may quote a single word, such as the last of 'Bearer
+            # ...'.
             yield from value.split()
