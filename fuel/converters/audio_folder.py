@@ -39,19 +39,19 @@ def convert_audio_folder(
     """Convert a folder of audio files to an HDF5 file for `H5PYDataset`.
 
     The folder has a folder of audio files for each class, or folders named
-    train, valid and test, each with a folder for each class. The HDF5 file has
-    the sources 'audio', the unchanged bytes of the files, which
-    `AudioFromBytes` decodes, and 'targets', the number of the class in
-    alphabetical order. The attribute 'class_names' of 'targets' is a list of
-    the names of the classes, in JSON. All files are decoded once, to find
-    damaged files.
+    train, valid and test, each with a folder for each class. In the HDF5 file,
+    the source 'audio' has the unchanged bytes of the files, which
+    `AudioFromBytes` decodes. The source 'targets' has the numbers of the
+    classes, in alphabetical order. The attribute 'class_names' of 'targets' is
+    a list of the names of the classes, in JSON. All files are decoded once, to
+    find damaged files.
 
     `hold_out`, `seed`, `stratify`: splits to draw at random; see
         `convert_image_folder`.
     `on_error`: {'raise', 'skip'}; what to do with files that cannot be
         decoded. With 'skip' they are logged and left out, if they are at most
-        10 or a hundredth of the files; all files are decoded once more to find
-        them. Default 'raise'.
+        10, or at most a hundredth of the files; all files are decoded once
+        more to find them. Default 'raise'.
     """
     from fuel.interop.audio import probe
 

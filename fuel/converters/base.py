@@ -35,8 +35,8 @@ __all__ = ['BadInputFile', 'Converter', 'Filler', 'MissingInputFiles',
 
 # Names of HDF5's own filters; plug-ins have numbers, or objects of hdf5plugin.
 COMPRESSIONS = 'gzip', 'lzf', 'szip'
-# Takes all arguments of its parser as keywords: `directory`, ...; returns the
-# paths of the files that it wrote.
+# Function that is called with all arguments of its parser as keywords
+# (`directory`, ...), and returns the paths of the files that it wrote.
 Converter = Callable[..., tuple[str, ...]]
 F = TypeVar('F', bound=Callable[..., Any])
 # Split, source, array, and a comment that may be left out.
@@ -146,9 +146,9 @@ def fill_hdf5_file(h5file: h5py.File, data: Iterable[Iterable[Any]], *,
         memory-mapped array or an `h5py.Dataset` is copied piece by piece.
     chunk_rows : int, optional
         Number of examples in a chunk. Defaults to the option of
-        ``fuel-convert``. Without that option there are chunks of about 256 KB
-        if there is a compression, and else no chunks, which is the fastest to
-        read.
+        ``fuel-convert``. Without that option, there are chunks of about 256 KB
+        if there is a compression. Otherwise there are no chunks, since data
+        without chunks are the fastest to read.
     compression : str, optional
         HDF5 filter: ``'gzip'`` or ``'lzf'``. Defaults to the option of
         ``fuel-convert``, else to none.
@@ -225,15 +225,15 @@ def _fill(h5file: h5py.File, data: list[Part], layout: Layout) -> None:
 
 def write_splits(h5file: h5py.File,
                  splits: Mapping[str, Mapping[str, tuple[Any, ...]]]) -> None:
-    """Write the rows of each source that belong to each split.
+    """Write into a file which rows of each source belong to each split.
 
     Parameters
     ----------
     h5file : h5py.File
         A file open for writing.
     splits : mapping
-        For each split and each of its sources ``(start, stop)``, which a
-        reference to indices and a comment may follow; see
+        For each split and each of its sources a tuple ``(start, stop)``. It
+        may also have a reference to indices, and after this a comment; see
         `H5PYDataset.create_split_array`.
     """
     h5file.attrs['split'] = H5PYDataset.create_split_array(splits)
@@ -297,8 +297,9 @@ def write_file(directory: Folder, filename: str, inputs: Iterable[str],
     labels : mapping of str to sequence of str
         Labels of the axes of each source; see `label_axes`.
     names : mapping, optional
-        For an attribute such as ``'class_names'``, a dict from sources to
-        the names in their attribute. Default: none.
+        A mapping from the name of an attribute, such as ``'class_names'``, to
+        a dict from sources to the names in this attribute of the source.
+        Default: none.
 
     Returns
     -------

@@ -45,9 +45,10 @@ def convert_celeba(which_format: str, directory: Folder,
     An excerpt, whose table states another number of rows in its first line,
     is divided in the same proportions.
 
-    `which_format`: {'aligned_cropped', '64'}; the original images of 218 x 178
-        pixels; or images that are reduced to 64 x 78 pixels and then cut to
-        the 64 x 64 in the middle.
+    `which_format`: {'aligned_cropped', '64'}; the original images, with a
+        height of 218 and a width of 178 pixels; or images that are reduced to
+        a height of 78 and a width of 64 pixels, and then cut to the 64 x 64
+        pixels in the middle.
     """
     if which_format not in FORMATS:
         raise ValueError("CelebA has the formats 'aligned_cropped' and '64', "
@@ -107,7 +108,8 @@ def _split_array(count: int) -> Array:
         split: dict.fromkeys(('features', 'targets'), (start, stop))
         for split, start, stop in zip(('train', 'valid', 'test'), borders,
                                       borders[1:], strict=False)})
-    # If a program has changed NUM_EXAMPLES, only the end moves.
+    # If a program has changed NUM_EXAMPLES, only the end of the last split
+    # changes.
     splits['stop'][splits['stop'] == borders[-1]] = count
     return splits
 

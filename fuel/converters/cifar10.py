@@ -43,7 +43,7 @@ def convert_batches(path: str, output_directory: Folder, output_filename: str,
                     ) -> tuple[str]:
     """Convert the pickled batches of an archive; see `read_batches`.
 
-    The batches of a split follow each other.
+    In the HDF5 file, the batches of a split follow each other.
     """
     def data() -> Iterator[Part]:
         batches = read_batches(path, chain(*members.values()), labels)
@@ -58,13 +58,14 @@ def convert_batches(path: str, output_directory: Folder, output_filename: str,
 
 def read_batches(path: str, names: Iterable[str],
                  labels: dict[str, str]) -> dict[str, Batch]:
-    """Read the pickled batches of an archive, each in one pass.
+    """Read the pickled batches of an archive, in one pass over the archive.
 
     `path`: the archive.
     `names`: the members that are needed.
-    `labels`: for each source of labels, its key in the pickled dictionary.
-    Returns: for each member its sources: 'features' and the sources in
-        `labels`.
+    `labels`: a mapping from each source of labels to its key in the pickled
+        dictionaries.
+    Returns: a mapping from each member to its sources: 'features' and the
+        sources in `labels`.
     """
     missing = list(names)
     batches = {}

@@ -31,7 +31,8 @@ SPLITS = {'train': 'train', 'training': 'train', 'valid': 'valid',
 
 @contextmanager
 def naming_option() -> Iterator[None]:
-    """Mention the option that leaves out bad files in errors about them."""
+    """Return a context in which errors about bad files also mention the option
+    that leaves out bad files."""
     try:
         yield
     except BadInputFile as error:
@@ -64,8 +65,8 @@ class Kind(NamedTuple):
 
 
 class ClassFolder:
-    """The files in folders of classes, which may be below folders named train,
-    valid and test.
+    """The files in a folder for each class. The folders of classes may be in
+    folders named train, valid and test.
 
     `hold_out`: splits to draw at random, and their shares. Not for folders
         that come with splits.
@@ -97,10 +98,10 @@ class ClassFolder:
             os.path.abspath(self.directory)) + '.hdf5'
 
     def decoded(self, decode: Callable[[bytes, str], T]) -> Iterator[T]:
-        """Iterate over the decoded files, in threads.
+        """Iterate over the decoded files, which threads decode.
 
-        `decode`: takes the content and the path of a file, and raises
-            `BadInputFile` if it is damaged.
+        `decode`: function that is called with the content and the path of a
+            file; it raises `BadInputFile` if the file is damaged.
         """
         def one(file: ClassFile) -> T:
             content = _content_of(file.path)
@@ -117,7 +118,8 @@ class ClassFolder:
 
         All files are decoded to find them.
 
-        Raises: BadRecordsError if they are many, or all files.
+        Raises: BadRecordsError if the number of such files is too large, or if
+            no other files are left.
         """
         check_skipping(on_error, None, 0)
         if on_error == 'raise':
@@ -206,7 +208,7 @@ class ClassFolder:
                     ).items()}
 
     def _find_own_splits(self) -> dict[str, list[ClassFile]]:
-        """Return the files in folders that are named as splits and have
+        """Return the files in folders that are named like splits and contain
         folders of classes."""
         found, others = [], []
         for name in _folders(self.directory):
@@ -218,7 +220,7 @@ class ClassFolder:
                                 in os.walk(path) for file in files):
                 others.append(name)
         if found and others:
-            # Otherwise "train" and "test" would be taken for classes.
+            # Otherwise "train" and "test" would be treated as classes.
             raise ValueError(
                 f'{self.directory!r} has folders of splits with folders of '
                 f'classes in them, and beside them {self.kind.noun}s in '

@@ -29,10 +29,11 @@ __all__ = ['convert_csv', 'fill_subparser']
 
 log = logging.getLogger(__name__)
 
-# Most bytes of the columns that one column of text becomes.
+# The largest number of bytes of the columns that replace one column of text.
 MAX_ONE_HOT = 1 << 30
-# There is a warning about a column with more distinct texts than this, and
-# than half of the examples: it probably holds names.
+# There is a warning about a column if the number of its distinct texts is
+# larger than this, and larger than half of the number of examples: the column
+# probably holds names.
 MANY_TEXTS = 20
 
 
@@ -56,8 +57,9 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
     `target`: name of the column that becomes the source 'targets'. Text
         becomes class numbers, in alphabetical order. Default: none.
     `ignore`: names of columns to leave out.
-    `one_hot`: whether a column of text becomes one column for each value,
-        rather than an error. Default False. True and false are 1 and 0.
+    `one_hot`: whether a column of text becomes one column for each value;
+        otherwise such a column is an error. Default False. In a column of true
+        and false, these become 1 and 0 in any case.
     `delimiter`: the separator of fields. Default ``','``.
     `header`: whether the first line names the columns; if not, they are named
         '0', '1' and so on. Default None: the first line must be a header by
@@ -65,10 +67,10 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
     `dtype`: type of 'features'. Default 'float64'.
     `missing`: texts that stand for an empty cell, such as 'NA'.
     `fill`: how to fill empty cells of the features: 'mean',
-        'median' or 'most-frequent' of the split 'train', or a value. Text is
-        filled with the most frequent text in the place of a mean or a median.
-        The values are a dict in JSON, in the attribute 'fill_values'.
-        Default: none; an empty cell among numbers is then an error.
+        'median' or 'most-frequent' of the split 'train', or a value. With
+        'mean' and 'median', text is filled with the most frequent text. The
+        values are a dict in JSON, in the attribute 'fill_values'. Default:
+        none; an empty cell among numbers is then an error.
     `hold_out`: splits to draw at random, and their shares.
     `seed`: seed of the random splits. Default 1.
     `stratify`: whether the same share of every class is held out.
@@ -114,15 +116,16 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
 def _read(path: str, delimiter: str, header: bool | None,
           missing: frozenset[str],
           ) -> tuple[dict[str, list[str]], str | None]:
-    """Return the columns of a table by name, and the name that was given to a
-    first column without a name."""
+    """Return a mapping from names to the columns of a table, and the name that
+    was given to the first column if it has none; otherwise None."""
     with open(path, 'rb') as binary:
         if begins_with_object(binary):
             raise BadInputFile(
                 path, 'it holds JSON lines: choose fuel-convert jsonl')
     with open(path, encoding='utf-8-sig', newline='') as lines:
         try:
-            # Strict: an unclosed quotation mark would swallow what follows.
+            # Strict, since otherwise all text after an unclosed quotation mark
+            # would become one cell.
             reader = csv.reader(lines, delimiter=delimiter, strict=True)
             with long_cells(os.path.getsize(path)):
                 numbered = [(reader.line_num, row) for row in reader if row]
@@ -174,8 +177,8 @@ def _is_number(text: str) -> bool:
 
 def _refuse_gap(column: list[str], path: str, name: str,
                 remedy: str = '') -> None:
-    """Refuse numbers with empty cells, which would become classes, one for
-    each number."""
+    """Refuse numbers with empty cells: as text, each number would become a
+    class."""
     gaps = [i for i, value in enumerate(column) if not value.strip()]
     if gaps:
         raise BadInputFile(path, f'column {name!r} has no value in '
@@ -184,8 +187,8 @@ def _refuse_gap(column: list[str], path: str, name: str,
 
 
 def _refuse_markers(column: list[str], path: str, name: str) -> None:
-    """Refuse numbers with markers of missing values, which would become
-    classes."""
+    """Refuse numbers with markers of missing values: as text, each number and
+    each marker would become a class."""
     markers = markers_in(column)
     if markers:
         options = ' '.join(f'--missing {shlex.quote(text)}'
@@ -298,7 +301,7 @@ def _targets(column: list[str], path: str, name: str
 
 
 def _delimiter(text: str) -> str:
-    # In few shells a tab can be typed.
+    # In most shells, a tab cannot be typed.
     return '\t' if text == r'\t' else text
 
 

@@ -57,7 +57,8 @@ def divided(arrays: Collection[tuple[str, Array | Reader]],
     """Divide sources of equal length into 'train' and splits drawn at random;
     return the data for `fill_hdf5_file`.
 
-    `advice`: how a user who names no classes can stratify, for an error.
+    `advice`: text for the error that there are no classes for `stratify`; it
+        says how to name them.
     """
     splits = split_rows(len(next(iter(arrays))[1]), hold_out, seed, stratify,
                         dict(arrays).get('targets'), advice)
@@ -121,8 +122,11 @@ def parse_source(text: str) -> tuple[str, str | list[str]]:
 
 
 def as_classes(names: Sequence[str]) -> tuple[Array, list[str]]:
-    """Return the number of each name in sorted order, as a column of the
-    smallest type that holds them, and the sorted names."""
+    """Return the class number of each name, and the sorted names.
+
+    A class number is the place of the name in the sorted names. The numbers
+    are a column of the smallest type that can hold them.
+    """
     known = sorted(set(names))
     number = {name: i for i, name in enumerate(known)}
     kind = numpy.min_scalar_type(max(len(known) - 1, 0))

@@ -144,7 +144,7 @@ class Texts:
             try:
                 found.encode()
             except UnicodeEncodeError as error:
-                # JSON can name one half of a surrogate pair.
+                # Text in JSON can contain one half of a surrogate pair.
                 raise BadInputFile(self.paths[after.file], (
                     f'{where} has text that is not valid UTF-8 ({error})')
                     ) from error

@@ -22,9 +22,9 @@ def convert_emnist(directory: Folder, output_directory: Folder,
 
     The file has the splits 'train' and 'test' with the sources 'features',
     uint8 of shape ``(examples, 1, 28, 28)``, and 'targets', uint8 of shape
-    ``(examples, 1)``. Images and labels are as NIST stores them: rows and
-    columns change places with regard to MNIST, and the labels of 'letters'
-    begin at 1.
+    ``(examples, 1)``. Images and labels are as NIST stores them: compared with
+    MNIST, rows and columns are exchanged, and the labels of 'letters' begin at
+    1.
 
     `which_format`: 'balanced' (the default), 'byclass', 'bymerge', 'digits',
         'letters' or 'mnist'.

@@ -128,7 +128,7 @@ def read_metadata_mat_file(meta_mat: Archive) -> tuple[Synsets, Any]:
     `meta_mat`: ``meta.mat`` of the development kit.
     Returns `synsets`: one record for each synset, the 1000 classes first, with
         the fields ILSVRC2010_ID, WNID, wordnet_height, gloss, num_children,
-        words, children (identifiers, and -1 for the rest) and
+        words, children (identifiers, and -1 in unused places) and
         num_train_images.
     Returns `cost_matrix`: distances of the classes, uint8 of shape ``(1000,
         1000)``.
@@ -154,8 +154,8 @@ def create_splits(n_train: int, n_valid: int, n_test: int) -> Splits:
     """Describe the splits of a file.
 
     `n_train`, `n_valid`, `n_test`: numbers of examples.
-    Returns: for each split and each of its sources ``(start, stop)``, as
-        `H5PYDataset.create_split_array` takes it.
+    Returns: a mapping from splits to mappings from sources to ``(start,
+        stop)``, for `H5PYDataset.create_split_array`.
 
     Examples
     --------
@@ -186,7 +186,8 @@ def process_train_set(hdf5_file: h5py.File, train_archive: Archive,
         are no patches.
     `n_train`: number of images.
     `wnid_map`: the class of each WordNet identifier.
-    `shuffle_seed`: seed of the order. Default: that of the archive.
+    `shuffle_seed`: seed of the order of the rows. Default: the images keep the
+        order of the archive.
     """
     write_images(hdf5_file, train_images(train_archive, patch_archive,
                                           wnid_map), n_train, shuffle_seed)
@@ -200,9 +201,9 @@ def process_other_set(hdf5_file: h5py.File, which_set: str,
     `hdf5_file`: prepared by `prepare_hdf5_file`.
     `which_set`: {'valid', 'test'}; the set to copy.
     `image_archive`, `patch_archive`: as for `process_train_set`.
-    `groundtruth`: the class of each image, in the order of their names; None
-        to write no classes.
-    `offset`: number of rows before those of this set.
+    `groundtruth`: the class of each image, in the order of the images' names;
+        if all classes are None, no classes are written.
+    `offset`: number of rows before the rows of this set.
     """
     write_images(hdf5_file, other_images(which_set, image_archive,
                                           patch_archive, groundtruth),
@@ -249,7 +250,7 @@ def image_consumer(socket: zmq.Socket[bytes], hdf5_file: h5py.File,
     `num_expected`: number of images.
     `shuffle_seed`: seed of the order of the rows. Default: the order in which
         images arrive.
-    `offset`: number of rows before those of this set. Default 0.
+    `offset`: number of rows before the rows of this set. Default 0.
     """
     import zmq
 

@@ -120,7 +120,7 @@ def extract_patch_images(f: Archive | None, which_set: str
 
     `f`: the archive of patch images; None if there is no archive.
     `which_set`: {'train', 'valid', 'test'}; the set that the images are for.
-    Returns: encoded images by file name.
+    Returns: a mapping from file names to encoded images.
     """
     if which_set not in PATCH_FOLDERS:
         raise ValueError("which_set must be 'train', 'valid' or 'test', got "
@@ -189,7 +189,8 @@ def _checked_name(name: str) -> bytes:
 
 def _write_contents(dataset: h5py.Dataset, rows: Array,
                     contents: Sequence[bytes]) -> None:
-    """Write encoded images; to an array in memory, one at a time."""
+    """Write encoded images; if `dataset` is an array in memory, write them one
+    at a time."""
     arrays = [numpy.frombuffer(content, 'uint8') for content in contents]
     if isinstance(dataset, h5py.Dataset):
         write_arrays(dataset, rows, arrays)

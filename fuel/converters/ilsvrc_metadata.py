@@ -19,7 +19,8 @@ Synsets = numpy.ndarray[Any, Any]
 
 
 def wnid_classes(synsets: Synsets) -> dict[str, int]:
-    """Return the class of each WordNet identifier of the 1000 classes."""
+    """Return a mapping from the WordNet identifiers of the 1000 classes to the
+    classes."""
     return {wnid.decode('utf8'): number for number, wnid in
             enumerate(synsets['WNID'][:NUM_CLASSES].tolist())}
 

@@ -61,8 +61,8 @@ def convert_image_folder(
     `stratify`: whether the same share of every class is held out.
     `on_error`: {'raise', 'skip'}; what to do with images that cannot be
         decoded. With 'skip' they are logged and left out, if they are at most
-        10 or a hundredth of the images; all images are read once more to find
-        them. Default 'raise'.
+        10, or at most a hundredth of the images; all images are read once more
+        to find them. Default 'raise'.
     """
     folder = ClassFolder(directory, KIND, hold_out, seed, stratify)
 
@@ -90,8 +90,8 @@ def convert_image_folder(
 
 
 def _common_size(paths: Iterable[str]) -> Size | None:
-    """Return the height and width of all images, by their headers; None if
-    they differ."""
+    """Return the height and width that all images have by their headers; None
+    if they differ."""
     sizes = set()
     for path in paths:
         require_regular(path)

@@ -26,10 +26,10 @@ R = TypeVar('R')
 
 def ordered_map(function: Callable[[T], R], items: Iterable[T], name: str,
                 count: int) -> Iterator[R]:
-    """Map items in threads, and yield the results in order.
+    """Call a function for each item in threads; yield the results in order.
 
-    A bounded number of results is in memory. A progress bar with a name shows
-    how many of `count` items are done.
+    A bounded number of results is in memory. A progress bar called `name`
+    shows how many of `count` items are done.
     """
     workers = number_of_threads()
     waiting: deque[Future[R]] = deque()

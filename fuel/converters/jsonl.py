@@ -53,8 +53,9 @@ def convert_jsonl(directory: Folder, output_directory: Folder, filename: str,
         error or null. Default 'raise'.
     `fill`: value that replaces null: 'mean', 'median' or 'most-frequent' of
         the split 'train', or a value. Default: null becomes NaN among
-        numbers and an empty text; integers and truth values get a source of
-        masks, ``SOURCE_mask``.
+        floating-point numbers, and an empty text among texts. For a source of
+        integers or truth values with null, a source of masks is added,
+        ``SOURCE_mask``.
     `hold_out`: splits to draw at random, and their shares.
     `seed`: seed of the random splits. Default 1.
     `stratify`: whether the same share of every class is held out.

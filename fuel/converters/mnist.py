@@ -79,7 +79,7 @@ def read_mnist_images(filename: str, dtype: str | None = None) -> Array:
     `dtype`: {'float32', 'float64', 'bool'}; with a float type 0 to 255 become
         0 to 1; with 'bool' pixels of at least 128 become True. Default:
         unsigned bytes as they are.
-    Returns: of shape ``(images, 1, rows, columns)``.
+    Returns: an array of shape ``(images, 1, rows, columns)``.
     """
     kind = None if dtype is None else numpy.dtype(dtype)
     if kind is not None and kind.name not in DTYPES:
@@ -100,7 +100,7 @@ def read_mnist_labels(filename: str) -> Array:
     """Read labels from a gzipped IDX file.
 
     `filename`: path of the file.
-    Returns: of shape ``(labels, 1)`` and type uint8.
+    Returns: an array of shape ``(labels, 1)`` and type uint8.
     """
     return _read_idx(filename, MNIST_LABEL_MAGIC, 1)[:, numpy.newaxis]
 

@@ -24,9 +24,9 @@ def convert_npy(directory: Folder, output_directory: Folder,
                 seed: int = 1, stratify: bool = False) -> tuple[str]:
     """Convert arrays to an HDF5 file that `H5PYDataset` reads.
 
-    `files`: ``'SPLIT:SOURCE=FILE'``; or ``'SOURCE=FILE'``, whose examples all
-        belong to the split 'train'. A file ``NAME.npy`` alone becomes the
-        source NAME.
+    `files`: ``'SPLIT:SOURCE=FILE'``; or ``'SOURCE=FILE'``: then all examples
+        that are not held out belong to the split 'train'. A file ``NAME.npy``
+        alone becomes the source NAME.
     `axes`: axis labels, such as ``'features=batch,channel,height,width'``.
         Default: axis 0 is 'batch'.
     `hold_out`: splits to draw at random, and their shares. Not for arrays

@@ -68,8 +68,9 @@ class Examples:
 class Layout:
     """Storage of the sources of a converted file: chunks and compression.
 
-    `chunk_rows`: examples in a chunk. With None, sources are contiguous; if
-        there is a compression, a chunk has about `CHUNK_NBYTES`.
+    `chunk_rows`: examples in a chunk. With None, a chunk has about
+        `CHUNK_NBYTES` if there is a compression; otherwise sources are
+        contiguous.
     `compression`: name of an HDF5 filter such as ``'gzip'`` or ``'lzf'``.
     `compression_level`: the filter's option, 0 to 9 for gzip.
     `flat_targets`: whether targets are stored without their axis of one
@@ -86,7 +87,7 @@ class Layout:
 class OutputFolder(os.PathLike[str]):
     """A folder for converted files, with options for the files.
 
-    A built-in converter takes it as its `output_directory`.
+    A built-in converter accepts it as its `output_directory`.
 
     `path`: the folder.
     `layout`: the storage of sources.
@@ -126,8 +127,8 @@ class _DiskSpace:
             raise error
 
     def promise(self, size: int) -> None:
-        """Reserve `size` bytes; raise an error if all reserved bytes do not
-        fit on the disk."""
+        """Reserve `size` bytes; raise an error if the bytes that are reserved
+        in all do not fit on the disk."""
         self._promised += size
         if self._promised > self._room():
             raise self._full(self._promised)
@@ -163,9 +164,9 @@ class _CheckedDataset(h5py.Dataset):  # type: ignore[misc]
 class ConvertedFile(H5PYFile):  # type: ignore[misc]
     """An HDF5 file, open for writing, that survives a full disk.
 
-    HDF5 ends the process if the last changes of a file cannot be written when
-    it is closed. Here the error of a failed write is recorded, and raised by
-    the next write to a source and by `check_room`.
+    HDF5 crashes the process if the last changes of a file cannot be written
+    when the file is closed. Here the error of a failed write is recorded, and
+    raised by the next write to a source and by `check_room`.
     """
 
     def __init__(self, disk: _DiskSpace, layout: Layout) -> None:
@@ -195,7 +196,7 @@ def check_room(dataset: object) -> None:
 
 
 class Pieces(Examples):
-    """Arrays that follow each other on axis 0, without joining them in memory.
+    """Several arrays as one, concatenated on axis 0 without a copy in memory.
 
     Parameters
     ----------
@@ -245,7 +246,7 @@ def write_arrays(dataset: Any, rows: slice | Array,
                  arrays: Sequence[Array]) -> None:
     """Write flat arrays of any lengths into rows of a source of variable
     length, in any order."""
-    # h5py takes arrays of equal length for a table, and refuses them.
+    # h5py would treat arrays of equal length as a table, and refuse them.
     cells = numpy.empty(len(arrays), dtype=dataset.dtype)
     for i, array in enumerate(arrays):
         cells[i] = array
@@ -295,7 +296,7 @@ def create_source(h5file: h5py.File, name: str, shape: Sequence[int],
             if layout.compression_level is not None:
                 options['compression_opts'] = layout.compression_level
         if not options and checked:
-            # A lack of room is found before hours of decoding, not after.
+            # A full disk is reported before hours of decoding, not after them.
             h5file.disk.promise(nbytes)
     return h5file.create_dataset(name, shape=tuple(shape), dtype=dtype,
                                  **options)
@@ -398,7 +399,7 @@ def _flatten(h5file: ConvertedFile) -> None:
 
 @contextmanager
 def _open(path: str, target: str, layout: Layout) -> Iterator[ConvertedFile]:
-    """Empty and open a file; errors name it `target`."""
+    """Open a file for writing and empty it; errors call it `target`."""
     disk = _DiskSpace(os.path.realpath(path), target)
     try:
         with ConvertedFile(disk, layout) as h5file:

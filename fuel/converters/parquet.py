@@ -45,8 +45,9 @@ def convert_parquet(directory: Folder, output_directory: Folder,
 
     A column of text becomes class numbers, in alphabetical order. The
     attribute 'class_names' of the source is a list of the names, in JSON; a
-    ClassLabel of Hugging Face gets it too. Lists of numbers become rows of
-    variable length. Times are stored in h5py's own type for times.
+    source of Hugging Face's type ClassLabel gets this attribute too. Lists of
+    numbers become rows of variable length. Times are stored in h5py's own type
+    for times.
 
     `files`: Parquet or Arrow files of one schema, one after the other.
     `output_filename`: default: the name of the first file.
@@ -57,15 +58,15 @@ def convert_parquet(directory: Folder, output_directory: Folder,
     `ignore`: columns to leave out.
     `fill`: value that replaces nulls: 'mean', 'median' or 'most-frequent' of
         the split 'train', or a value. Default: nulls become NaN among
-        numbers; integers and truth values get a source of masks,
-        ``SOURCE_mask``; nulls in text are an error. Nulls in 'targets' are
-        always an error.
+        floating-point numbers; for a source of integers or truth values with
+        nulls, a source of masks is added, ``SOURCE_mask``; nulls in text are
+        an error. Nulls in 'targets' are always an error.
     `hold_out`: splits to draw at random, and their shares.
     `seed`: seed of the random splits. Default 1.
     `stratify`: whether the same share of every class, in the source
         'targets', is held out.
     """
-    # Imported here, since it needs the extra.
+    # Imported here, since this module needs an extra of Fuel.
     arrow: Any = import_module('fuel.interop.arrow')
     paths = input_paths(directory, files)
     by_split = files_by_name(paths, os.path.commonpath(

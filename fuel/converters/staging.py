@@ -1,5 +1,5 @@
-"""Run converters, including those of other packages, on a staging directory;
-and refuse to replace a file of the data path with a file of other data."""
+"""Run converters, including converters of other packages, with a staging
+directory; refuse to replace a file of the data path with other data."""
 import dataclasses
 import os
 import shlex
@@ -87,8 +87,8 @@ def is_built_in(function: Callable[..., Any]) -> bool:
 def convert_staged(function: Callable[..., Any], arguments: dict[str, Any],
                    finish: Callable[[Iterable[str]], None]
                    ) -> tuple[str, ...]:
-    """Run a converter on a staging directory inside its `output_directory`,
-    and move its files; return their final paths.
+    """Run a converter that writes to a staging directory inside its
+    `output_directory`, then move the files out of it; return the final paths.
 
     `finish`: called with the paths before the files are moved.
 
@@ -121,7 +121,7 @@ def _moved(path: str, staging: str, directory: str) -> str:
 
 
 def _move(source: str, target: str) -> None:
-    """Replace a file by another, in one step."""
+    """Replace the file `target` by the file `source`, in one step."""
     target = os.path.realpath(target)
     if os.path.isfile(target):
         shutil.copymode(target, source)
@@ -151,8 +151,8 @@ def refuse_to_replace(converter: str) -> Callable[[str], None]:
     """Return a function that raises an error if a converter must not write a
     file to a path.
 
-    It must not if another converter's file has the path, or if a built-in data
-    set has a file of that name.
+    The converter must not if another converter made the file at the path, or
+    if the name of the file belongs to another built-in data set.
     """
     def refuse(path: str) -> None:
         name = os.path.basename(path)

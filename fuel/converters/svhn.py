@@ -42,10 +42,11 @@ def convert_svhn_format_1(
     """Convert the images of whole numbers.
 
     The file has the splits 'train' (33,402 examples), 'test' (13,068) and
-    'extra' (202,353). All sources differ in shape from example to example:
-    'features', uint8 images (channel, height, width), and, with a row for
-    each digit, 'bbox_labels', uint8, 'bbox_heights', 'bbox_widths',
-    'bbox_lefts' and 'bbox_tops', uint16. The label of the digit zero is 0.
+    'extra' (202,353). The examples of all sources differ in shape. The source
+    'features' has uint8 images (channel, height, width). The other sources
+    have a row for each digit: 'bbox_labels', uint8, and 'bbox_heights',
+    'bbox_widths', 'bbox_lefts' and 'bbox_tops', uint16. The label of the digit
+    zero is 0.
     """
     paths = input_paths(directory, FORMAT_1_FILES)
     with converted_file(output_directory, output_filename, paths) as h5file:

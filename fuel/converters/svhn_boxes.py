@@ -1,8 +1,8 @@
 """The boxes in SVHN's ``digitStruct.mat``; also a script that saves them.
 
 h5py blocks all other threads while it follows hundreds of thousands of
-references, so another process runs this script for a large file. It imports
-nothing of Fuel, so that it starts quickly.
+references, so another process runs this script for a large file. The script
+imports little of Fuel, so that it starts quickly.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LABEL = 1
 MAX_DIGITS = 1000
 ALL = h5py.h5s.ALL
 NUMBERS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT)
-# Made once: h5py takes long to find the type for a type of NumPy.
+# Made once, since h5py takes long to find HDF5's type for a NumPy type.
 REFERENCES = h5py.h5t.py_create(h5py.ref_dtype)
 TEXT = (h5py.h5t.STRING, h5py.h5t.VLEN)
 

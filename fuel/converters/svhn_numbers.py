@@ -26,9 +26,9 @@ BOXES = (('bbox_heights', 'uint16', 'height'),
          ('bbox_tops', 'uint16', 'y'),
          ('bbox_widths', 'uint16', 'width'))
 IMAGES_AT_ONCE = 256
-# Fewest images for which another process is worth its start.
+# The least number of images for which it is faster to start another process.
 ANOTHER_PROCESS = 2000
-# Seconds for each image: many times what reading its boxes takes.
+# Seconds for each image: many times the time that reading its boxes takes.
 SECONDS_AN_IMAGE = .1
 SECONDS = 60
 MAX_SIDE = 65535
@@ -117,7 +117,7 @@ class NumbersSplit:
             if done.returncode < 0:
                 raise BadInputFile(self.path, 'digitStruct.mat is damaged: '
                                    'it crashes the library for HDF5')
-        # If the other process failed, this raises its error here.
+        # If the other process failed, this raises the same error here.
         try:
             return svhn_boxes.read_boxes(self._struct, len(self))
         except (KeyError, OSError, TypeError, ValueError, RuntimeError,

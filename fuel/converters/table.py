@@ -131,7 +131,7 @@ class Column:
 
 
 def _has_utf8(text: str) -> bool:
-    """Return whether HDF5 can store a text: valid UTF-8 without zeros."""
+    """Return whether HDF5 can store a text: valid UTF-8 without zero bytes."""
     try:
         return b'\0' not in text.encode()
     except UnicodeEncodeError:
@@ -141,11 +141,11 @@ def _has_utf8(text: str) -> bool:
 def columns_of(dataset: SplitDataset, sources: Sequence[str],
                fill: str | None, train: NDArray[numpy.intp],
                ) -> dict[str, Column]:
-    """Return the columns of some sources that have masks.
+    """Return a mapping from sources to columns, for sources that have masks.
 
-    Missing values are filled. Without `fill`, a column with the mask is added
-    if the type of the source cannot mark missing values. Lists and times stay
-    as they are.
+    With `fill`, missing values are filled. Without it, a column with the mask
+    is added for a source that has missing values, but whose type cannot mark
+    them. Lists and times stay as they are.
 
     `fill`: how to fill missing values; see
         `add_fill_option`.
@@ -189,7 +189,8 @@ def _warn_of_rounding(column: Column, filled: Column) -> None:
 
 
 def filled_by(columns: Mapping[str, Column]) -> dict[str, list[Any]]:
-    """Return the values that replaced missing values, by source."""
+    """Return a mapping from sources to the values that replaced missing
+    values."""
     return {source: column.filled_with for source, column in columns.items()
             if column.filled_with}
 

@@ -108,7 +108,7 @@ class Piece(NamedTuple):
 
     `lengths`: number of tokens of each document.
     `tokens`: the tokens of all documents, one after the other.
-    `num_empty`: number of documents without text that were passed over.
+    `num_empty`: number of documents without text that were skipped.
     `after`: the place of the next document.
     """
 
@@ -198,7 +198,8 @@ class Pieces:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the output against other conversions for a block."""
+        """Return a context in which the output is locked against other
+        conversions."""
         if not os.path.isdir(self._parent):
             raise FileNotFoundError(
                 errno.ENOENT, os.strerror(errno.ENOENT), self._parent)
@@ -293,8 +294,8 @@ def _load(path: str) -> Piece:
 
 
 def _take(documents: Iterator[Document], characters: int) -> list[Document]:
-    """Return the next documents, of at least so many characters together,
-    unless fewer are left."""
+    """Return the next documents, with at least `characters` characters in
+    all, unless fewer are left."""
     batch: list[Document] = []
     while characters > 0 and (document := next(documents, None)) is not None:
         batch.append(document)

@@ -58,7 +58,7 @@ def _decode(path: str, channels: int,
             raise BadInputFile(path, 'ffmpeg cannot decode it: ' +
                                ' '.join(lines[-2:]))
         _, sound = wavfile.read(wav)
-    # Not -1, which a file without a sample does not determine.
+    # Not -1: another number of channels must be an error.
     return sound.reshape(len(sound), channels)  # type: ignore[no-any-return]
 
 

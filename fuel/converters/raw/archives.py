@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from fuel.converters.raw.files import BadInputFile, refuse_page
 
 MAX_MEMBER = 1 << 31
-# Many images wait in memory to be decoded.
+# The limit for an image is smaller, since many images wait in memory to be
+# decoded.
 MAX_IMAGE = 1 << 26
-# The other forms unpack without a bound.
+# Python's decoders of other methods decompress without a limit.
 ZIP_FORMS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ENCRYPTED = 1
 BROKEN = zipfile.BadZipFile, EOFError, zlib.error
@@ -38,7 +39,7 @@ def check_size(path: str, name: str, size: int, max_size: int) -> None:
 
 @contextlib.contextmanager
 def open_zip(path: str) -> Iterator[zipfile.ZipFile]:
-    """Open a zip archive; its faults become `BadInputFile`."""
+    """Open a zip archive; raise `BadInputFile` if it is damaged."""
     try:
         with _zip_file(path) as archive:
             for name in archive.namelist():
@@ -72,7 +73,7 @@ def read_zipped(path: str, archive: zipfile.ZipFile, name: str,
     try:
         with archive.open(info) as raw:
             content = raw.read(info.file_size)
-    except (*CONFUSED, OSError) as error:  # a place before the file too
+    except (*CONFUSED, OSError) as error:  # also a place before the file
         raise BadInputFile(path, f'the member {name!r} is damaged ({error})'
                            ) from error
     if len(content) != info.file_size:

@@ -39,8 +39,8 @@ class BadInputFile(FuelError, ValueError):  # noqa: N818
 
 
 class MissingRawFiles(MissingInputFiles, FileNotFoundError):  # noqa: N818
-    """Raised for missing raw files, as the base class that the converter
-    raised in Fuel 0.2.0."""
+    """Raised for missing raw files; one of its base classes is the class that
+    the converter raised in Fuel 0.2.0."""
 
 
 def input_paths(directory: Folder, filenames: Iterable[str]) -> list[str]:
@@ -90,8 +90,8 @@ def require_regular(path: str) -> None:
 
 @contextmanager
 def inflating(raw: IO[bytes], path: str) -> Iterator[Inflated]:
-    """Unpack a gzip file that is open, called `path` in error texts; raise
-    `BadInputFile` where it is damaged."""
+    """Unpack an open gzip file; raise `BadInputFile`, which calls the file
+    `path`, if it is damaged."""
     try:
         yield Inflated(raw)
     except EOFError as error:
@@ -112,8 +112,8 @@ def unpack_gzip(raw: IO[bytes], path: str, max_size: int) -> bytes:
 
 
 def refuse_namesakes(dataset: str, paths: Iterable[str]) -> None:
-    """Raise `BadInputFile` if a file is the file of the same name of another
-    data set: several use the names of MNIST's."""
+    """Raise `BadInputFile` if a file belongs to another data set, which has a
+    file of the same name: several data sets use the names of MNIST's files."""
     for path in paths:
         owner = owner_of(os.path.basename(path), path)
         if owner is not None and owner != dataset:

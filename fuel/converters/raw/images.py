@@ -15,8 +15,8 @@ MAX_PIXELS = 1 << 26
 
 @contextmanager
 def open_image(file: Any, where: str) -> Iterator[Any]:
-    """Open an image with Pillow, by path or file; an error, also of its use,
-    becomes `BadInputFile` for `where`."""
+    """Return a context in which an image, given as a path or a file, is open
+    in Pillow. Errors in the context become `BadInputFile` for `where`."""
     from PIL import Image, UnidentifiedImageError
     try:
         with Image.open(file) as image:
@@ -40,8 +40,9 @@ def decode_image(content: bytes, where: str, mode: str | None = 'RGB',
 
     `where`: name of the image in errors.
     `mode`: colour mode of the result; None for the mode of the image.
-    `change`: makes another `PIL.Image.Image` of the image; None to keep it.
-    `upright`: whether to turn the image first, by its EXIF data.
+    `change`: function that returns a changed `PIL.Image.Image`; None to keep
+        the image.
+    `upright`: whether to turn the image first, as its EXIF data say.
     Returns: uint8 of shape ``(channel, height, width)``.
     """
     if not content:
@@ -49,7 +50,7 @@ def decode_image(content: bytes, where: str, mode: str | None = 'RGB',
     with open_image(io.BytesIO(content), where) as opened:
         image = opened
         if mode is not None and image.mode.startswith(('I', 'F')):
-            # Pillow would cut their numbers off at 255.
+            # Pillow would replace numbers above 255 by 255.
             raise ValueError('its pixels are not bytes but numbers of more '
                              f'bits, mode {image.mode}')
         turned = orientation(image) if upright else 1

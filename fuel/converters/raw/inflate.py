@@ -1,7 +1,7 @@
 """Compressed files read forwards in large blocks.
 
-`gzip` of Python 3.11 decompresses 8 KB at a time, which costs a third of the
-whole.
+`gzip` of Python 3.11 decompresses 8 KB at a time, which takes a third of the
+total time.
 """
 import io
 import zlib
@@ -27,7 +27,7 @@ class BinaryFile(Protocol):
 class Inflated:
     """The content of a file in the form `GZIP` or `ZLIB`, read forwards.
 
-    A file may have several gzip files, one after the other.
+    A file may consist of several gzip files, one after the other.
     """
 
     def __init__(self, raw: IO[bytes], form: int = GZIP) -> None:
@@ -82,7 +82,7 @@ class Inflated:
             if self._inflater.eof:
                 if self._form != GZIP:
                     return b''
-                # Another gzip file may follow, or zeros that fill up.
+                # Another gzip file may follow, or zeros as padding.
                 self._packed = (self._inflater.unused_data or
                                 self._raw.read(PACKED_BLOCK)).lstrip(b'\0')
                 if not self._packed:

@@ -16,22 +16,24 @@ from fuel.converters.raw.inflate import ZLIB, BinaryFile, Inflated
 
 File = str | os.PathLike[str] | IO[bytes]
 
-# Numbers in a variable that is read as a whole; the largest has 16 million.
+# The most numbers in a variable that is read as a whole; the largest of these
+# variables has 16 million.
 MAX_NUMBERS = 1 << 27
 HEADER = 128
 BYTE_ORDERS = {b'IM': '<', b'MI': '>'}
 COMPRESSED, MATRIX = 15, 14
 IS_COMPLEX = 1 << 11
-# Types of arrays, and those that their numbers may be stored in.
+# Mapping from classes of arrays to types, and from kinds of elements to the
+# types in which numbers may be stored.
 CLASSES = {6: 'f8', 7: 'f4', 8: 'i1', 9: 'u1', 10: 'i2', 11: 'u2', 12: 'i4',
            13: 'u4', 14: 'i8', 15: 'u8'}
 STORED = {1: 'i1', 2: 'u1', 3: 'i2', 4: 'u2', 5: 'i4', 6: 'u4', 7: 'f4',
           9: 'f8', 12: 'i8', 13: 'u8'}
 UINT8 = 2
-# Of images, read at once.
+# Number of images that are read at once.
 ROWS_AT_ONCE = 4096
 TABLE, TEXT = 2, 4
-# Encodings of text, by the type of the stored characters.
+# Mapping from the types of stored characters to encodings.
 CODINGS = {1: 'latin1', 2: 'latin1', 4: 'utf-16', 16: 'utf-8', 17: 'utf-16',
            18: 'utf-32'}
 # The tables of ImageNet have some 2,000 rows of 8 cells, and 1 MB of content.
@@ -58,7 +60,8 @@ class Matrix(NamedTuple):
     """The header of a MATLAB array, and the stream that continues with its
     content.
 
-    `bits`: the number of its class, and flags above it.
+    `bits`: the number of the array's class in the lowest byte, and flags in
+        the other bytes.
     """
 
     bits: int
@@ -69,16 +72,17 @@ class Matrix(NamedTuple):
 
     @property
     def dtype(self) -> numpy.dtype[Any]:
-        """Type of the numbers, of an array of numbers."""
+        """Type of the numbers; only for an array of numbers (dtype)."""
         return numpy.dtype(CLASSES[self.bits & 255])
 
 
 @contextmanager
 def open_matrix(file: File, path: str, name: str
                 ) -> Iterator[Matrix]:
-    """Open an array; the stream stands before its content.
+    """Open an array; the position of the stream is before the content.
 
-    SciPy's reader may end the process on damaged files, so all is read here.
+    SciPy's reader may crash the process if a file is damaged, so Fuel has its
+    own reader.
     """
     try:
         with _opened(file) as raw:
@@ -101,7 +105,7 @@ def _opened(file: File) -> AbstractContextManager[IO[bytes]]:
 @contextmanager
 def open_variable(file: File, name: str,
                   path: str = '') -> Iterator[Matrix]:
-    """Open an array of numbers, of a file that errors call `path`."""
+    """Open an array of numbers; errors call the file `path`."""
     path = path or str(file)
     with open_matrix(file, path, name) as matrix:
         if matrix.bits & 255 not in CLASSES or matrix.bits & IS_COMPLEX:
@@ -165,7 +169,7 @@ def read_element(stream: BinaryFile, order: str,
 
 
 def read_numbers(matrix: Matrix) -> Any:
-    """Return the numbers of an array, from where its data stands."""
+    """Return the numbers of an array, from the position of its stream on."""
     count = math.prod(matrix.shape)
     stored, content = read_element(matrix.data, matrix.order, 8 * count)
     dtype = STORED.get(stored)
@@ -177,7 +181,8 @@ def read_numbers(matrix: Matrix) -> Any:
 
 def read_variables(file: File, names: Iterable[str],
                    path: str = '') -> dict[str, Any]:
-    """Return arrays of numbers, none of them of unreasonable size."""
+    """Return a mapping from names to arrays of numbers; refuse an array of
+    unreasonable size."""
     path = path or str(file)
     found = {}
     for name in names:
@@ -189,7 +194,7 @@ def read_variables(file: File, names: Iterable[str],
                 found[name] = read_numbers(variable)
             except EOFError as error:
                 raise EOFError(f'{name} has {error}') from None
-            variable.data.read(8)  # the check sum behind it
+            variable.data.read(8)  # the checksum after it
     return found
 
 
@@ -230,12 +235,13 @@ class MatlabImages(Examples):
                 yield numpy.ascontiguousarray(
                     numpy.frombuffer(content, 'uint8').reshape(
                         count, channels, width, height).swapaxes(2, 3))
-            stream.read(8)  # what fills up, and the check sum behind it
+            stream.read(8)  # padding, and the checksum after it
 
 
 def read_table(file: File, path: str,
                name: str) -> dict[str, list[Any]]:
-    """Return the columns of a table, of a file that errors call `path`.
+    """Return a mapping from names to columns of a table; errors call the file
+    `path`.
 
     Cells are arrays of numbers or strings; a table that holds other cells, or
     more than is reasonable, is refused.

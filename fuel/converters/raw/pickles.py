@@ -1,4 +1,4 @@
-"""Untrusted pickles: arrays, lists and text, and nothing that runs.
+"""Untrusted pickles: arrays, lists and text are read, and no code is run.
 
 A pickle names functions and calls them. Here, each name that a pickled array
 of numbers needs leads to a replacement, which checks its arguments. Any other
@@ -13,7 +13,7 @@ import numpy
 
 from fuel.converters.raw.files import BadInputFile
 
-# The places where NumPy has kept what its pickles name.
+# Modules in which NumPy has or had the functions that its pickles name.
 MULTIARRAY = ('numpy.core.multiarray', 'numpy._core.multiarray')
 NUMERIC = ('numpy.core.numeric', 'numpy._core.numeric')
 
@@ -77,8 +77,8 @@ ALLOWED: dict[tuple[str, str], Any] = {
 
 
 # Opcodes in pickles of dictionaries, lists, text, numbers and arrays, without
-# those of data outside the pickle. Others make objects in other ways, or large
-# objects from a few bytes.
+# those of data outside the pickle. Other opcodes make objects in other ways,
+# or large objects from a few bytes.
 OPCODES = b''.join([
     pickle.MARK, pickle.STOP, pickle.POP, pickle.NONE, pickle.INT,
     pickle.BININT, pickle.BININT1, pickle.BININT2, pickle.LONG, pickle.LONG1,
@@ -101,8 +101,9 @@ _InPython: Any = pickle._Unpickler  # type: ignore[attr-defined, unused-ignore]
 class _Unpickler(_InPython):  # type: ignore[misc, unused-ignore]
     """Unpickler of the names in `ALLOWED` and of `OPCODES` only.
 
-    Python's unpickler in Python keeps objects in a dictionary. The one in C
-    makes a list as long as the largest number that a pickle gives an object.
+    Python's unpickler in Python keeps objects in a dictionary. Its unpickler
+    in C keeps them in a list, which is as long as the largest number that a
+    pickle gives to an object.
     """
 
     def _build(self) -> None:

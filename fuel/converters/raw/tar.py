@@ -1,4 +1,4 @@
-"""Tar archives: each header is read, checked and left.
+"""Tar archives: each header is read and checked, but not kept.
 
 Python's `tarfile` makes an object of some fifty attributes for each member,
 and parses some headers in quadratic time, or not at all. Here the size of
@@ -24,14 +24,14 @@ from fuel.converters.raw.inflate import BinaryFile, Inflated
 Archive = str | os.PathLike[str] | IO[bytes]
 
 BLOCK = 512
-# Real ones have less than a kilobyte.
+# Real headers have less than a kilobyte.
 MAX_HEADER = 1 << 16
 REGULAR = (b'0', b'\0', b'7')
 FOLDER, SPARSE, LONG_NAME, LONG_LINK = b'5', b'S', b'L', b'K'
 PAX, GLOBAL_PAX = (b'x', b'X'), b'g'
 GZIP_MAGIC = b'\x1f\x8b\x08'
 XZ_MAGIC = b'\xfd7zXZ\0'
-# Of bzip2: a digit is between the two.
+# Of bzip2: a digit is between the two parts.
 BZ2_MAGIC = b'BZh', b'1AY&SY'
 
 
@@ -52,8 +52,9 @@ class _Header(NamedTuple):
 class Tar:
     """A tar archive in a part of an open file.
 
-    If the file can only go forwards, members must be read while they are
-    walked. Where it is `packed`, going backwards is slow.
+    If the file can only be read forwards, each member must be read during the
+    iteration over the members. If it is compressed (`packed`), going backwards
+    is slow.
     """
 
     def __init__(self, raw: BinaryFile, path: str, start: int = 0,
@@ -125,7 +126,8 @@ class Tar:
                                size=int(size)), position
 
     def _read(self, position: int, size: int, name: str = '') -> bytes:
-        """Return bytes of the archive, or of the member of a name."""
+        """Return bytes of the archive; errors mention the member `name`, if it
+        is given."""
         there = size
         if self._stop is not None:
             there = max(0, min(size, self._stop - position))
@@ -156,7 +158,7 @@ class Tar:
             yield self._read(start, min(size, stop - start), member.name)
 
     def inner(self, member: Member) -> Tar:
-        """Return a regular file that is itself a tar archive."""
+        """Return a member that is itself a tar archive, as a `Tar`."""
         path = f'{self.path}: {member.name}'
         if self._packed:
             return Tar(io.BytesIO(self.read(member)), path, 0, member.size)
@@ -171,7 +173,7 @@ def _text(content: bytes) -> str:
 def _parse(block: bytes, path: str) -> _Header:
     """Return name, size and kind of a member."""
     checksum = _number(block[148:156], path)
-    # The field itself counts as spaces. Some sum up signed bytes.
+    # The field itself counts as spaces. Some programs add up signed bytes.
     total = sum(block) - sum(block[148:156]) + 8 * ord(' ')
     if checksum != total and checksum != total - 256 * sum(
             byte > 127 for byte in block[:148] + block[156:]):
@@ -190,7 +192,7 @@ def _number(field: bytes, path: str) -> int:
     if field[0] == 0x80:
         return int.from_bytes(field[1:], 'big')
     digits = field.partition(b'\0')[0].strip() or b'0'
-    # int() takes signs and underscores too.
+    # int() also accepts signs and underscores.
     if not digits.isdigit() or set(digits) & set(b'89'):
         raise BadInputFile(path, f'not a sound tar archive ({field!r} in the '
                            'place of a number)')
@@ -225,15 +227,16 @@ def name_of(archive: Archive) -> str:
 @contextmanager
 def open_tar(archive: Archive,
              in_order: bool = True) -> Iterator[Tar]:
-    """Open a tar archive, packed or not; its faults become `BadInputFile`.
+    """Open a tar archive, compressed or not; raise `BadInputFile` if it is
+    damaged.
 
-    If members are read `in_order`, while they are walked, a packed archive is
-    read quickly.
+    `in_order`: whether each member is read during the iteration over the
+        members. A gzip archive is then read quickly, but only forwards.
     """
     with ExitStack() as stack:
         if isinstance(archive, (str, os.PathLike)):
             path = os.fspath(archive)
-            # Unbuffered: each read is a jump, of a size that is known.
+            # Unbuffered: each read is at another place, and of known size.
             raw = cast(IO[bytes], stack.enter_context(
                 open(path, 'rb', buffering=0)))
         else:
@@ -241,7 +244,7 @@ def open_tar(archive: Archive,
         try:
             yield _open(raw, path, in_order)
         except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
-            # Those of gzip and bz2 have no number.
+            # Errors of gzip and bz2 have no number.
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise BadInputFile(path, f'not a sound archive ({error})'
