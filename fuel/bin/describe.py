@@ -44,8 +44,8 @@ def describe_file(h5file: h5py.File) -> dict[str, Any]:
 
 
 def _inputs(written: str | None) -> dict[str, dict[str, Any]]:
-    """Return the size and the digest of each input file, by the file's
-    name."""
+    """Return a mapping from the names of the input files to their sizes and
+    digests."""
     found = json.loads(written or '{}')
     if not isinstance(found, dict) or not all(
             isinstance(raw, dict) and isinstance(raw.get('size'), int)
@@ -57,8 +57,8 @@ def _inputs(written: str | None) -> dict[str, dict[str, Any]]:
 
 
 def split_rows(h5file: h5py.File) -> dict[str, dict[str, Part]]:
-    """Return the available rows in the attribute 'split', by split and source,
-    in the order of the attribute."""
+    """Return a mapping from splits to mappings from sources to available rows,
+    as in the attribute 'split' and in its order."""
     found: dict[str, dict[str, Part]] = {}
     for part in read_parts(h5file) if 'split' in h5file.attrs else ():
         parts = found.setdefault(part.split, {})
@@ -93,8 +93,8 @@ def _split(h5file: h5py.File, parts: Mapping[str, Part]) -> dict[str, Any]:
 
 
 def is_ragged(dataset: h5py.Dataset) -> bool:
-    """Return whether each example is a sequence of numbers of its own
-    length."""
+    """Return whether examples are sequences of numbers, which may have
+    different lengths."""
     kind = h5py.check_vlen_dtype(dataset.dtype)
     return kind is not None and not isinstance(kind, type)
 
@@ -151,7 +151,7 @@ def storage_facts(dataset: h5py.Dataset) -> dict[str, Any]:
 
 
 def _size(dataset: h5py.Dataset, shapes: Shapes | None) -> int:
-    """Return the bytes of an array on disk; for examples of their own lengths,
+    """Return the bytes of an array on disk; for examples of variable length,
     the bytes of the references and of the examples."""
     size = int(dataset.id.get_storage_size())
     if is_ragged(dataset):

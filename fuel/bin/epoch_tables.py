@@ -14,7 +14,7 @@ from fuel.remote.urls import StorageOptions, is_url
 from fuel.schemes import (
     BlockShuffledScheme, SequentialScheme, ShuffledScheme, measure_order)
 
-# The windows that are tried: a few blocks, then more and more.
+# Each window that is tried has so many times the blocks of the window before.
 FACTOR = 4
 BATCH = 1024
 

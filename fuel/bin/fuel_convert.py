@@ -23,7 +23,7 @@ from fuel.utils.h5py_file import H5PYFile
 __all__ = ['main', 'make_parser']
 
 EXTENSIONS = ('.hdf5', '.hdf', '.h5')
-# More classes are counted, not named.
+# If there are more classes, they are counted, but not named.
 NAMED = 10
 
 
@@ -153,7 +153,8 @@ def main(args: Sequence[str] | None = None) -> int:
     compression, level = arguments.pop('compression')
     layout = Layout(arguments.pop('chunk_rows'), compression, level,
                     arguments.pop('flat_targets'))
-    # The command is written into the file, which others read.
+    # The command is written into the file, which other people read. So secrets
+    # in URLs are hidden in it.
     place = arguments.pop('output_directory')
     install = arguments.pop('install')
     if install:
@@ -162,7 +163,7 @@ def main(args: Sequence[str] | None = None) -> int:
         except OSError as error:
             parser.error(f'the folder {config.data_path[0]!r} of the data '
                          f'path cannot be made: {error.strerror}')
-    # 0.2.0 let its converters replace what is in the folder named by -o.
+    # In Fuel 0.2.0, converters could replace files in the folder given by -o.
     guarded = (install or dataset in OWN) and not is_url(place) and (
         _is_in_data_path(place))
     folder = OutputFolder(place, layout,
@@ -230,8 +231,8 @@ def _shown(name: str) -> str:
 
 
 def differences(dataset: str, path: str) -> str:
-    """Return a text about the raw files of a converted file whose size or
-    digest is not the registered one; empty if there are none."""
+    """Return a text about those raw files of a converted file that differ from
+    the registry in size or digest; empty if there are none."""
     if dataset not in dataset_names():
         return ''
     try:

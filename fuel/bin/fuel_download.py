@@ -38,7 +38,7 @@ def _seconds(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = 0.
-    if not 0 < seconds < 1e9:  # neither is a NaN
+    if not 0 < seconds < 1e9:  # this refuses NaN too
         raise argparse.ArgumentTypeError(
             f'expected a number of seconds above 0, got {text!r}')
     return seconds

@@ -230,7 +230,7 @@ def _save(preview: Preview, path: str) -> None:
 
 @pipe_friendly('fuel-info')
 def main(args: Sequence[str] | None = None) -> int:
-    """Print the facts about an HDF5 file.
+    """Print the facts about files of data, or the settings.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ def _layout_facts(filename: str, options: StorageOptions | None,
     """Return the facts about the layout of an HDF5 file without splits; save a
     picture of its examples if requested.
 
-    `root`: descriptions of the arrays in the root, by name.
+    `root`: a mapping from the names of the arrays in the root to descriptions.
     """
     with ExitStack() as stack:
         try:

@@ -142,8 +142,8 @@ def _source(known: SourceType) -> dict[str, Any]:
 
 
 def _stored(file: SeenFile, call: Call) -> dict[str, Any]:
-    """Return the storage of each source's array, in the first part of a
-    file."""
+    """Return a mapping from sources to the storage of their arrays; if a file
+    has parts, in its first part."""
     first = ''
     if call.parts is not None:
         # Any part will do, since all parts are alike.

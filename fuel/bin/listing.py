@@ -16,8 +16,11 @@ HEADER = ('DATASET', 'RAW FILES', 'HERE', 'CONVERTED', 'TERMS')
 
 
 def registered(package: str, kind: str) -> dict[str, Filler]:
-    """Return the data sets that a command knows, by the present settings;
-    `kind` is ``'downloaders'`` or ``'converters'``."""
+    """Return a mapping from the data sets that a command knows, with the
+    current settings, to the functions that fill their parsers.
+
+    `kind`: ``'downloaders'`` or ``'converters'``.
+    """
     config.load_yaml()
     setting = f'extra_{kind}'
     try:
@@ -83,7 +86,8 @@ def about(name: str) -> str:
 
 
 def _grouped(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the names of data sets by the title of their group."""
+    """Return a mapping from the titles of groups to the names of their data
+    sets."""
     groups: dict[str, list[str]] = {
         'Built-in': [], 'From files of your own': [],
         'From other packages': []}

@@ -24,9 +24,9 @@ MOST_BYTES = 1 << 24
 
 @names_file
 def preview_file(h5file: h5py.File) -> Preview:
-    """Return a preview: examples of each source, as :func:`choose_rows`
-    chooses them, with the names of their classes; for a column of integers,
-    the whole column, whose numbers are counted."""
+    """Return a preview of each source: examples, as :func:`choose_rows`
+    chooses them, with the names of their classes. For a column of integers,
+    the preview has the whole column, to count each number in it."""
     panels = []
     for name in source_names(h5file):
         rows, captions = choose_rows(
@@ -68,9 +68,9 @@ def choose_rows(h5file: h5py.File, source: str, count: int
                 ) -> tuple[list[int], list[str]]:
     """Return up to `count` rows of a source, and the class of each row.
 
-    If the file has classes, and at most `count`, the rows are evenly spread
-    over the classes. Otherwise the rows are evenly spread over the source, and
-    the list of classes is empty.
+    If the file has two or more classes, but at most `count`, the rows are
+    evenly spread over the classes. Otherwise the rows are evenly spread over
+    the source, and the list of classes is empty.
     """
     num_rows = len(h5file[source]) if h5file[source].shape else 0
     found = _find_classes(h5file, source, num_rows, count)

@@ -46,8 +46,8 @@ def page(now: TimedStatus, before: TimedStatus | None, width: int = 80,
          height: int = 1000) -> list[Line]:
     """Return the lines of a page about a server.
 
-    `before`: the status of the page before; None for the first page, which is
-        about the whole time since the server began.
+    `before`: the status on the previous page; None for the first page, which
+        is about the whole time since the server began.
     """
     seconds = 0. if before is None else now.time - before.time
     stages = list(_since(now, before))
@@ -159,7 +159,7 @@ def _table(columns: Mapping[str, int], rows: list[tuple[list[str], bool]],
            width: int) -> Iterator[Line]:
     """Yield the lines of a table.
 
-    `columns`: width of each column, by name.
+    `columns`: a mapping from the names of columns to their widths.
     `rows`: cells of each row, and whether to highlight it.
     """
     first, *others = columns.values()
@@ -174,7 +174,7 @@ def _table(columns: Mapping[str, int], rows: list[tuple[list[str], bool]],
 
 def _fit(text: str, width: int) -> str:
     """Return a text in ASCII, cut to a number of columns."""
-    # Characters outside of ASCII may take two columns, or none.
+    # Characters outside of ASCII may occupy two columns, or none.
     text = text.encode('ascii', 'backslashreplace').decode()
     return text if len(text) <= width else (text[:width - 2] + '..')[:width]
 

@@ -29,7 +29,8 @@ __all__ = ['DownloadError', 'Downloader', 'Filler', 'NeedURLPrefix',
            'ensure_directory_exists', 'filename_from_url', 'filler_of',
            'progress_bar', 'raw_files', 'set_files']
 
-# Takes all arguments of its parser as keywords: `directory`, `clear`, ...
+# Function that is called with all arguments of its parser as keywords:
+# `directory`, `clear`, ...
 Downloader = Callable[..., None]
 # Characters that separate folders on some system. Only the part after the last
 # of them is kept.
@@ -39,7 +40,7 @@ UNPRINTABLE = re.compile(r'[\x00-\x1f\x7f]')
 
 def _get(url: str, *, stream: bool, headers: Mapping[str, str],
          timeout: tuple[float, float], hooks: Mapping[str, Any]) -> Reply:
-    # Looked up at each call, so that a test may replace it.
+    # `requests.get` is looked up at each call, so that a test may replace it.
     return requests.get(url, stream=stream, headers=headers, timeout=timeout,
                         hooks=hooks)
 
@@ -170,7 +171,7 @@ def default_downloader(directory: str, urls: Sequence[str | None],
     directory : str
         The folder for the files. It is created if it does not exist.
     urls : list of (str or None)
-        The address of each file; None means `url_prefix` and its name.
+        The address of each file; None means `url_prefix` and the file's name.
     filenames : list of (str or None)
         The name of each file; None means the name that the server gives it.
         For the files of built-in data sets, mirrors, length and digest are

@@ -20,8 +20,8 @@ class Options:
     connect_timeout, read_timeout : float
         Seconds to wait for a connection, and for the next bytes.
     slow_rate, slow_seconds : float
-        An attempt ends, and counts as one without progress, if it brings
-        fewer than `slow_rate` bytes a second, on average over `slow_seconds`,
+        An attempt ends, and counts as an attempt without progress, if fewer
+        than `slow_rate` bytes a second arrive, on average over `slow_seconds`,
         or if the reply takes longer than `connect_timeout` plus
         `slow_seconds`.
     attempts : int

@@ -4,7 +4,7 @@ The facts are in ``registry.json``. For each data set it has:
 
 - ``title``, ``about`` (a line), ``kind`` (images, table, text or sound),
   ``terms`` (of use) and ``citation``;
-- ``class``, of the data, with its module in ``fuel.datasets``;
+- ``class``, the class of the data set, with its module in ``fuel.datasets``;
 - ``splits`` (how many examples each has), ``example`` (the shape of one) and
   ``classes`` (how many);
 - ``outputs``, the names of the converted files, and ``described``, the file to
@@ -12,7 +12,7 @@ The facts are in ``registry.json``. For each data set it has:
 - ``files``: the raw files, each with addresses in the order in which to try
   them, size in bytes, SHA-256 and MD5.
 
-A null is a fact that is not verified, or differs from example to example.
+A null means that a fact is not verified, or differs from example to example.
 """
 import functools
 import hashlib
@@ -25,7 +25,7 @@ from typing import Any, Self
 
 @functools.lru_cache(maxsize=1)
 def registered() -> dict[str, Any]:
-    """Return the registry: the facts about each data set, by its name."""
+    """Return the registry: a mapping from the names of data sets to facts."""
     # Imported here: it imports modules that a pipeline does not need.
     from importlib import resources
     text = resources.files('fuel.downloaders').joinpath(
@@ -130,9 +130,10 @@ def raw_files(dataset: str, *names: str) -> list[RawFile]:
 
 
 def owner_of(name: str, path: str) -> str | None:
-    """Return the data set whose raw file `name` the file on disk is, or None.
+    """Return the data set to which a file on disk belongs, as its raw file
+    called `name`; None if there is none.
 
-    The file is read only if its size is that of such a raw file.
+    The file is read only if it has the size of such a raw file.
     """
     for dataset in dataset_names():
         for known in raw_files(dataset):

@@ -26,7 +26,7 @@ TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 HEADERS = {'User-Agent': f'fuel/{version}',
            # Not compressed: lengths and places count bytes of the file.
            'Accept-Encoding': 'identity'}
-# Protocol and host of servers that ask for a confirmation: Google Drive does
+# Protocol and host of servers that require a confirmation: Google Drive does
 # before it sends files of more than 100 MB, which it cannot scan for viruses.
 # The confirmation is sent to these hosts only.
 HOSTS = {('https', 'drive.google.com'),
@@ -38,11 +38,11 @@ T = TypeVar('T')
 
 
 class Reply(Protocol):
-    """A reply to an HTTP request; `requests.Response` is one."""
+    """A reply to an HTTP request, such as `requests.Response`."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers, by name."""
+        """A mapping from the names of the headers to their texts."""
 
     def raise_for_status(self) -> None:
         """Raise an error if the server reports one."""
@@ -52,7 +52,7 @@ class Reply(Protocol):
 
 
 class Get(Protocol):
-    """Sends a request; `requests.get` is one."""
+    """Function that sends a request, such as `requests.get`."""
 
     def __call__(self, url: str, *, stream: bool, headers: Mapping[str, str],
                  timeout: tuple[float, float],
@@ -184,7 +184,8 @@ def ask(get: Get, url: str, start: int, options: Options,
 def _abort(reply: Reply) -> None:
     """End all waits for more bytes of a reply, in all threads."""
     if isinstance(reply, Response):
-        # The body is complete, or an old urllib3 lacks the method.
+        # These errors mean that the body is complete, or that an old urllib3
+        # lacks the method.
         with suppress(AttributeError, OSError, RuntimeError, ValueError):
             reply.raw.shutdown()
 
@@ -229,7 +230,7 @@ def _is_encoded(headers: Mapping[str, str]) -> bool:
 
 
 def _place(reply: Reply, start: int, unpack: bool) -> Remainder:
-    """Return the part of the file that a reply has, by its headers."""
+    """Return the part of the file that a reply has, as its headers say."""
     headers = reply.headers
     encoded = _is_encoded(headers)
     chunks = _chunks(reply, unpack)
@@ -314,12 +315,13 @@ def within(seconds: float, work: Callable[[], T],
            drop: Callable[[T], object]) -> T:
     """Run `work` in a thread and return its result.
 
-    Raises: SlowError after some seconds. A late result goes to `drop`.
+    Raises: SlowError if there is no result after `seconds`. A later result is
+        passed to `drop`.
     """
     future: Future[T] = Future()
 
     def run() -> None:
-        with suppress(InvalidStateError):  # the caller waits no more
+        with suppress(InvalidStateError):  # the caller has stopped waiting
             try:
                 result = work()
             except BaseException as error:  # noqa: BLE001 - raised over there
@@ -330,7 +332,8 @@ def within(seconds: float, work: Callable[[], T],
             except InvalidStateError:
                 drop(result)
 
-    # The thread may wait long for the server, but does not keep the process.
+    # The thread may wait long for the server, but does not keep the process
+    # alive.
     threading.Thread(target=run, daemon=True).start()
     try:
         return future.result(seconds)

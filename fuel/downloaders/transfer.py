@@ -105,7 +105,8 @@ def _spare_namesake(path: str, known: RawFile) -> None:
 @contextmanager
 def locked_part(path: str, name: str, options: Options
                 ) -> Iterator[IO[bytes]]:
-    """Open an unfinished file for a block, locked against other processes."""
+    """Return a context in which an unfinished file is open, and locked against
+    other processes."""
     while True:
         part = open(path, 'a+b')  # noqa: SIM115
         try:
@@ -115,7 +116,7 @@ def locked_part(path: str, name: str, options: Options
             if os.path.samestat(os.fstat(part.fileno()), os.stat(path)):
                 break
         except FileNotFoundError:
-            pass  # its owner finished it: begin another
+            pass  # its owner has finished it: begin a new file
         except BaseException:
             part.close()
             raise
@@ -226,7 +227,8 @@ def _fill(get: Get, source: str, part: IO[bytes],
             unpack = False
             continue
         except TransientError as error:
-            # More bytes than before are progress, unless it was too slow.
+            # More bytes than before are progress, unless the attempt was too
+            # slow.
             progress = _size(part) > most and not isinstance(error, SlowError)
             failures = 1 if progress else failures + 1
             most = max(most, _size(part))
@@ -336,9 +338,10 @@ def _copy(answer: Remainder, part: IO[bytes], known: RawFile,
 
 
 def _is_stored_page(part: IO[bytes], known: RawFile, resumed: bool) -> bool:
-    """Return whether the partial file is a web page, which is then deleted.
+    """Return whether an unfinished file is a web page; if it is, empty it.
 
-    The first bytes may have arrived one by one, so the file is checked too.
+    The first bytes may have arrived one by one. So the file is checked, not
+    only the bytes as they arrive.
 
     `resumed`: whether an earlier attempt wrote a part of the file; if not, a
         page raises SourceError.
