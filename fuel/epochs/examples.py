@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fuel.sharding.order import (
-    DatasetRows, Joined, Made, Merged, batch_of, cut_rows, example_ids,
-    join_parts, single_row)
+    DatasetRows, Joined, Made, Merged, Packed, batch_of, cut_rows,
+    example_ids, join_parts, single_row)
 
 
 class SourceExamples:
@@ -22,7 +22,8 @@ class SourceExamples:
     def __init__(self, indices: Made | Sequence[Any], in_order: bool = True,
                  stage: str = '') -> None:
         self.made: Made = (
-            indices if isinstance(indices, (DatasetRows, Joined, Merged))
+            indices if isinstance(
+                indices, (DatasetRows, Joined, Merged, Packed))
             else DatasetRows(None, indices))
         self.in_order = in_order
         self.stage = stage
@@ -90,10 +91,24 @@ def joined(parts: Sequence[SourceExamples | None], are_single: bool = False,
         next(filter(None, [part.stage for part in known]), ''))
 
 
-def merged(parts: Sequence[SourceExamples | None]) -> SourceExamples | None:
+def merged(parts: Sequence[SourceExamples | None], is_mixed: bool = False,
+           ) -> SourceExamples | None:
     """Return the examples of an item whose sources come from several items
-    side by side; None if those of one are not known."""
+    side by side; None if those of one are not known.
+
+    `is_mixed`: whether the second item is mixed into the first.
+    """
+    found = joined(parts)
+    return found and SourceExamples(Merged(
+        tuple([part.made for part in parts if part is not None]), is_mixed),
+        found.in_order, found.stage)
+
+
+def packed_examples(
+        parts: Sequence[SourceExamples | None]) -> SourceExamples | None:
+    """Return the examples of a row into which several are packed; None if one
+    of them is not known."""
     found = joined(parts)
     return found and SourceExamples(
-        Merged(tuple([part.made for part in parts if part is not None])),
+        Packed(tuple([part.made for part in parts if part is not None])),
         found.in_order, found.stage)

@@ -7,7 +7,7 @@ number.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fuel.epochs.ahead import ReadAhead
@@ -67,7 +67,7 @@ def skip(iterator: DataIterator, count: int) -> None:
         stage_of(iterator.data_stream).skip(iterator.epoch, count)
 
 
-def source_examples(iterator: EpochIterator | ReadAhead,
+def source_examples(iterator: Iterator[Any] | ReadAhead,
                     count: int) -> SourceExamples | None:
     """Return the examples from which the last items of an epoch were made;
     None if they are not known.

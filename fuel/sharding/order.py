@@ -48,13 +48,24 @@ class Joined(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """Parts of an item whose sources are combined."""
+    """Parts of an item whose sources are combined.
+
+    `is_mixed`: whether there are two parts, and the examples of the second are
+        mixed into those of the first.
+    """
+
+    parts: tuple[Made, ...]
+    is_mixed: bool = False
+
+
+class Packed(NamedTuple):
+    """Single examples that are packed into one row."""
 
     parts: tuple[Made, ...]
 
 
 #: All rows from which an item is made.
-Made: TypeAlias = 'DatasetRows | Joined | Merged'
+Made: TypeAlias = 'DatasetRows | Joined | Merged | Packed'
 
 
 def example_ids(made: Made) -> list[tuple[int, Any]]:
@@ -74,6 +85,8 @@ def example_ids(made: Made) -> list[tuple[int, Any]]:
 
 def num_rows(made: Made) -> int:
     """Return the number of rows of an item."""
+    if isinstance(made, Packed):
+        return 1
     if isinstance(made, DatasetRows):
         return len(as_splittable(made.rows)) if isinstance(
             made.rows, SEVERAL) else 1
@@ -89,16 +102,20 @@ def join_parts(parts: Sequence[Made]) -> Made:
 
 def batch_of(examples: Sequence[Made]) -> Made:
     """Return single examples as a batch."""
-    merged = [one.parts for one in examples if isinstance(one, Merged)]
-    if len(merged) == len(examples) and len(set(map(len, merged))) == 1:
-        return Merged(tuple([
-            batch_of(column) for column in zip(*merged, strict=True)]))
+    merged = [one for one in examples if isinstance(one, Merged)]
+    if len(merged) == len(examples) and len({
+            (len(one.parts), one.is_mixed) for one in merged}) == 1:
+        return merged[0]._replace(parts=tuple([
+            batch_of(column) for column in zip(
+                *[one.parts for one in merged], strict=True)]))
     found: list[Made] = []
     for dataset, group in itertools.groupby(examples, _dataset_of):
         alike = list(group)
-        found += [_as_batch(one) for one in alike] if dataset is None else [
-            DatasetRows(dataset, [one.rows for one in alike
-                           if isinstance(one, DatasetRows)])]
+        if dataset is None:
+            found += map(_as_batch, alike)
+            continue
+        rows = [one for one in alike if isinstance(one, DatasetRows)]
+        found.append(rows[0]._replace(rows=[one.rows for one in rows]))
     return join_parts(found)
 
 
@@ -108,9 +125,10 @@ def _as_batch(made: Made) -> Made:
 
 
 def _dataset_of(made: Made) -> int | None:
-    """Return the data set of a single row; None for several rows or parts."""
-    return made.dataset if isinstance(made, DatasetRows) and not isinstance(
-        made.rows, SEVERAL) else None
+    """Return the identity of a single row's data set; None for several rows or
+    parts."""
+    return id(made.dataset) if isinstance(made, DatasetRows) and (
+        not isinstance(made.rows, SEVERAL)) else None
 
 
 def cut_rows(made: Made, rows: slice) -> Made:
@@ -118,7 +136,10 @@ def cut_rows(made: Made, rows: slice) -> Made:
     if isinstance(made, DatasetRows):
         return made._replace(rows=as_splittable(made.rows)[rows])
     if isinstance(made, Merged):
-        return Merged(tuple([cut_rows(part, rows) for part in made.parts]))
+        return made._replace(
+            parts=tuple([cut_rows(part, rows) for part in made.parts]))
+    if isinstance(made, Packed):
+        return made if len(range(1)[rows]) else Joined(())
     start, stop, _ = rows.indices(num_rows(made))
     found, passed = [], 0
     for part in made.parts:
@@ -137,6 +158,8 @@ def single_row(made: Made, row: int) -> Made:
     if isinstance(made, Merged):
         return made._replace(parts=tuple([
             single_row(part, row) for part in made.parts]))
+    if isinstance(made, Packed):
+        return made
     for part in made.parts:
         count = num_rows(part)
         if row < count:

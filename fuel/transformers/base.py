@@ -98,6 +98,8 @@ class Transformer(AbstractDataStream):
     #: True if each row of a batch is made of the same row of the batch of
     #: `data_stream` (bool), so that a rank reads only its own rows.
     keeps_rows = False
+    #: True if a row may be made of several examples (bool).
+    packs_examples = False
     #: True if NumPy's masked arrays are accepted, and keep their mask where
     #: data are converted or rearranged; if False, they raise an error (bool).
     takes_masked = True

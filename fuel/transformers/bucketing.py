@@ -6,6 +6,8 @@ from typing import Any, Unpack
 
 import numpy
 
+from fuel.epochs.examples import joined
+from fuel.epochs.pipeline import source_examples
 from fuel.epochs.state import position_of
 from fuel.transformers.base import check_count
 from fuel.transformers.leftovers import Leftover, LeftoverStage
@@ -108,6 +110,9 @@ class BucketBatch(LeftoverStage, SeededTransformer):
             self._keep_next()
         pool, = self._kept
         examples = pool.parts[pool.used]
+        if self._asked is not None:
+            self._asked.last = joined(
+                pool.examples[pool.used], are_single=True)
         pool.used += 1
         if not pool.is_left():
             self._kept = ()
@@ -118,12 +123,15 @@ class BucketBatch(LeftoverStage, SeededTransformer):
         """Read the next pool."""
         position = position_of(self.child_epoch_iterator)
         examples: list[Any] = []
+        found: list[Any] = []
         while len(examples) < self.pool_size:
             try:
                 examples.append(tuple(next(self.child_epoch_iterator)))
             except StopIteration:
                 break
             check_count(examples[-1], self.data_stream.sources)
+            if self._asked is not None:
+                found.append(source_examples(self.child_epoch_iterator, 1))
         if not examples:
             raise StopIteration
         batches = self._cut(examples)
@@ -131,14 +139,20 @@ class BucketBatch(LeftoverStage, SeededTransformer):
             order = numpy.random.default_rng(
                 [self._key, self._num_pools]).permutation(len(batches))
             batches = [batches[i] for i in order]
-        self._kept = (Leftover(position, batches, len(batches)),)
+        self._kept = (Leftover(position, [
+            [examples[i] for i in batch] for batch in batches],
+            len(batches)),)
+        if self._asked is not None:
+            self._kept[0].examples = [
+                [found[i] for i in batch] for batch in batches]
         self._num_pools += 1
 
-    def _cut(self, examples: list[Any]) -> list[list[Any]]:
-        """Return the examples in batches, the shortest first."""
+    def _cut(self, examples: list[Any]) -> list[list[int]]:
+        """Return the places of the examples in batches, the shortest
+        first."""
         place = list(self.data_stream.sources).index(self.length_source)
         lengths = [self._measure(example[place]) for example in examples]
-        batches: list[list[Any]] = []
+        batches: list[list[int]] = []
         for i in sorted(range(len(examples)), key=lengths.__getitem__):
             if lengths[i] > self.token_budget:
                 raise ValueError(
@@ -150,9 +164,9 @@ class BucketBatch(LeftoverStage, SeededTransformer):
             # The sequence is the longest of any batch that it joins.
             if batches and lengths[i] * (
                     len(batches[-1]) + 1) <= self.token_budget:
-                batches[-1].append(examples[i])
+                batches[-1].append(i)
             else:
-                batches.append([examples[i]])
+                batches.append([i])
         return batches
 
     def _measure(self, sequence: Sized) -> int:

@@ -1,7 +1,7 @@
 """A stage that adds the examples of data sets that each row was made of."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, Unpack
 
 import numpy
@@ -13,7 +13,8 @@ from fuel.epochs.pipeline import child_streams, datasets_of, source_examples
 from fuel.epochs.stage import Stage, children_of, stage_of
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.sharded_requests import as_splittable
-from fuel.sharding.order import SEVERAL, DatasetRows, Made, Merged
+from fuel.sharding.order import (
+    SEVERAL, DatasetRows, Joined, Made, Merged, Packed)
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import ALL, Transformer
 from fuel.transformers.rename import Rename
@@ -38,6 +39,13 @@ class MarkExamples(Transformer):
     source : str, optional
         Name of the new source, which comes last: int64 of the shape
         (batch, 2), or (2,) for an example. Defaults to ``'example'``.
+        :class:`~sequences.Pack` makes a row of several examples, so the shape
+        is (batch, most segments of a row, 2): ``example[row, segment - 1]``
+        is that of a segment, and -1, -1 follow the last one.
+    partner : str, optional
+        Name of a second new source, for :class:`~image.MixUp` and
+        :class:`~image.CutMix`: the example that each row was mixed with; -1,
+        -1 if it was mixed with none. Defaults to None: no such source.
     of : str, optional
         A source of `data_stream`. If :class:`Merge` joins several streams,
         the examples are those of the stream that has this source. Defaults to
@@ -82,36 +90,48 @@ class MarkExamples(Transformer):
     _datasets: tuple[Any, ...] = ()
 
     def __init__(self, data_stream: StreamLike, source: str = 'example',
-                 of: str | None = None, **kwargs: Unpack[StreamOptions],
-                 ) -> None:
+                 of: str | None = None, partner: str | None = None,
+                 **kwargs: Unpack[StreamOptions]) -> None:
         sources = tuple(data_stream.sources)
-        if source in sources:
-            raise ValueError(
-                f'source must be a new name, but {source!r} is one of '
-                f'{sources}')
+        added = (source,) if partner is None else (source, partner)
+        for name in added:
+            if name in sources or added.count(name) > 1:
+                raise ValueError(
+                    f'{"source" if name == source else "partner"} must be a '
+                    f'new name, but {name!r} is one of '
+                    f'{sources if name in sources else added}')
         if of is not None and of not in sources:
             raise ValueError(
                 f'of must be one of the sources {sources}, got {of!r}')
         _check_process(data_stream)
+        self._is_packed = _packs(data_stream)
         labels: Mapping[str, Any] | None = labels_of(data_stream)
         if labels is not None:
+            axes = (*('batch',) * (not data_stream.produces_examples),
+                    *('segment',) * self._is_packed, 'id')
             kwargs.setdefault('axis_labels', {
-                **labels, source: (('id',) if data_stream.produces_examples
-                                   else ('batch', 'id'))})
+                **labels, **dict.fromkeys(added, axes)})
         super().__init__(data_stream, data_stream.produces_examples,
                          **kwargs)
         self.source = source
         self.of = of
+        self.partner = partner
         self._path = () if of is None else _path_to(data_stream, of)
 
     def _get_sources(self) -> tuple[str, ...]:
-        return (*self.data_stream.sources, self.source)
+        return (*self.data_stream.sources, *self._added())
+
+    def _added(self) -> tuple[str, ...]:
+        """Return the names of the new sources."""
+        return (self.source,) if self.partner is None else (
+            self.source, self.partner)
 
     def known_types(self) -> SourceTypes:
         """Return the types of the sources and of the examples."""
-        return {**super().known_types(), self.source: SourceType(
-            numpy.dtype('int64'),
-            (2,) if self.produces_examples else (None, 2))}
+        shape = (*(None,) * (not self.produces_examples),
+                 *(None,) * self._is_packed, 2)
+        return {**super().known_types(), **dict.fromkeys(
+            self._added(), SourceType(numpy.dtype('int64'), shape))}
 
     def start_epoch(self) -> None:
         """Ask the stages below for the examples of each item."""
@@ -121,16 +141,17 @@ class MarkExamples(Transformer):
 
     def transform_example(self, example: Batch) -> Batch:
         """Return an example with the example of the data set."""
-        return (*example, self._table(1)[0])
+        return (*example, *[table[0] for table in self._tables(1)])
 
     def transform_batch(self, batch: Batch) -> Batch:
         """Return a batch with the examples of its rows."""
         place = 0 if self.of is None else (
             tuple(self.data_stream.sources).index(self.of))
-        return (*batch, self._table(count_rows(batch[place])))
+        return (*batch, *self._tables(count_rows(batch[place])))
 
-    def _table(self, count: int) -> NDArray[numpy.int64]:
-        """Return the examples of the item that was read last.
+    def _tables(self, count: int) -> list[NDArray[numpy.int64]]:
+        """Return the examples of the item that was read last, for each of the
+        new sources.
 
         `count`: number of rows of the item.
         """
@@ -139,29 +160,63 @@ class MarkExamples(Transformer):
             _refuse(_stage_without(self.child_epoch_iterator).name)
         if not found.in_order:
             _refuse(found.stage or stage_of(self.data_stream).name)
-        parts = self._tables(found.made, self._path)
-        table = parts[0] if len(parts) == 1 else numpy.concatenate(parts)
-        if len(table) != count:
+        tables = [self._table(found.made, is_partner)
+                  for is_partner in (False, True)[:len(self._added())]]
+        if len(tables[0]) != count:
             raise NotImplementedError(
                 f'MarkExamples reads a batch of {count} rows, but '
-                f'{len(table)} examples of data sets were read for it: let '
-                'the stage, or the data set, that changes the number of rows '
-                'come after MarkExamples')
-        return table
+                f'{len(tables[0])} examples of data sets were read for it: '
+                'let the stage, or the data set, that changes the number of '
+                'rows come after MarkExamples')
+        return tables
 
-    def _tables(self, made: Made, path: tuple[int, ...],
-                ) -> list[NDArray[numpy.int64]]:
-        """Return the examples of the parts of an item.
+    def _table(self, made: Made, is_partner: bool) -> NDArray[numpy.int64]:
+        """Return the examples of an item.
+
+        `is_partner`: whether to return those that are mixed into it.
+        """
+        parts = list(self._parts(made, self._path, is_partner)) or [
+            numpy.zeros((0, 2), numpy.int64)]
+        if self._is_packed:
+            most = max([part.shape[-2] if part.ndim > 2 else 1
+                        for part in parts])
+            padded = []
+            for part in parts:
+                rows = part if part.ndim > 2 else part[:, numpy.newaxis]
+                padded.append(numpy.full(
+                    (len(rows), most, 2), -1, numpy.int64))
+                padded[-1][:, :rows.shape[1]] = rows
+            parts = padded
+        return parts[0] if len(parts) == 1 else numpy.concatenate(parts)
+
+    def _parts(self, made: Made, path: tuple[int, ...], is_partner: bool,
+               ) -> Iterator[NDArray[numpy.int64]]:
+        """Yield the examples of the parts of an item.
 
         `path`: for each of several merges, the place of the stream that
             counts.
         """
         if isinstance(made, Merged):
-            return self._tables(made.parts[path[0] if path else 0], path[1:])
-        if isinstance(made, DatasetRows):
-            return [self._rows_of(made)]
-        return [table for part in made.parts
-                for table in self._tables(part, path)]
+            if made.is_mixed:
+                # Of examples that were mixed before, their own count.
+                yield from self._parts(
+                    made.parts[int(is_partner)], path, False)
+            else:
+                yield from self._parts(made.parts[
+                    path[0] if path else 0], path[1:], is_partner)
+        elif isinstance(made, Packed):
+            yield numpy.concatenate([
+                table for part in made.parts
+                for table in self._parts(part, path, is_partner)])[
+                    numpy.newaxis]
+        elif isinstance(made, Joined):
+            for part in made.parts:
+                yield from self._parts(part, path, is_partner)
+        else:
+            rows = self._rows_of(made)
+            if is_partner:
+                rows[:] = -1
+            yield rows
 
     def _rows_of(self, made: DatasetRows) -> NDArray[numpy.int64]:
         """Return examples of one data set."""
@@ -197,7 +252,8 @@ def _refuse(name: str) -> NoReturn:
     raise NotImplementedError(
         f'MarkExamples cannot tell which rows of an item of {name} come from '
         f'which examples, since {name} may change the rows or their number: '
-        'put MarkExamples before that stage')
+        'put MarkExamples before that stage; a class of your own whose '
+        'transform_batch keeps them says so by keeps_rows = True')
 
 
 def _stage_without(iterator: Any) -> Stage:
@@ -208,6 +264,12 @@ def _stage_without(iterator: Any) -> Stage:
                 source_examples(child, 1) is None):
             return _stage_without(child)
     return stage_of(iterator.data_stream)
+
+
+def _packs(stream: StreamLike) -> bool:
+    """Return whether a stage below may make a row of several examples."""
+    return (isinstance(stream, Transformer) and stream.packs_examples) or any(
+        map(_packs, child_streams(stream)))
 
 
 def _check_process(stream: StreamLike) -> None:

@@ -760,6 +760,12 @@ PIPELINES = {
         ConstantScheme(3)))),
     'MarkExamples of bad records': lambda f: MarkExamples(
         undamaged(ShuffledScheme(N, 4))),
+    'MarkExamples of Pack': lambda f: MarkExamples(
+        Pack(text(f), 9, batch_size=2, window=3)),
+    'MarkExamples of MixUp': lambda f: MarkExamples(
+        MixUp(Cast(stacked(), 'float32', which_sources=('image',)), N,
+              target_source='number', seed=1, probability=.5),
+        partner='partner'),
     'sharded MarkExamples': lambda f: MarkExamples(Batch(
         examples(), ConstantScheme(4))).shard(1, 3, 'example', 'pad'),
     'sharded MarkExamples of Filter': lambda f: Cast(MarkExamples(

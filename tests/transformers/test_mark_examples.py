@@ -20,8 +20,12 @@ from fuel.sharding.order import UnknownOrderError, example_ids
 from fuel.streams import DataStream, ServerDataStream
 from fuel.testing import ReplayProcess, check_stream
 from fuel.transformers import (
-    Batch, Cache, Cast, Chain, Filter, Mapping, MarkExamples, Merge, Mix,
-    MultiProcessing, MultiThreading, Rename, Take, Transformer, Unpack)
+    Batch, Cache, Cast, Chain, Filter, FilterSources, Mapping, MarkExamples,
+    Merge, Mix, MultiProcessing, MultiThreading, Rename, Take, Transformer,
+    Unpack)
+from fuel.transformers.image import CutMix, MixUp
+from fuel.transformers.sequences import (
+    BucketBatch, Chunk, NGrams, Pack, Window)
 from fuel.transformers.shuffling import ShuffleBuffer
 
 N = 14
@@ -30,9 +34,7 @@ N = 14
 OF_THE_ITEM = {
     'Mapping', 'Mapping add_sources', 'SortMapping', 'Mapping dict',
     'SeededMapping', 'sparse Mapping', 'sparse SortMapping',
-    'Expand batches', 'Noisy', 'Noisy left-overs', 'Running',
-    'MixUp', 'CutMix', 'CutMix pairs', 'BucketBatch', 'Pack', 'Pack of Chunk',
-    'Pack batches'}
+    'Expand batches', 'Noisy', 'Noisy left-overs', 'Running'}
 # Their items are made elsewhere.
 ELSEWHERE = {'MultiProcessing', 'MultiThreading', 'sparse MultiProcessing'}
 # Many rows are alike.
@@ -41,9 +43,11 @@ ALIKE = {'IndexableDataset records', 'Windows HDF5Dataset',
 # No source comes as the data set has it: it is scaled, decoded or cut.
 CHANGED = {
     'SeededMapping examples', 'ScaleAndShift in float32', 'Cast fused',
-    'Padding', 'Mix with itself', 'Chain with itself',
+    'Padding', 'MixUp', 'CutMix', 'CutMix pairs', 'Pack', 'Pack of Chunk',
+    'Pack batches', 'Mix with itself', 'Chain with itself',
     'ImagesFromBytes examples', 'TextFile batches', 'Window', 'NGrams',
-    'Chunk', 'Chunk shifted'}
+    'Chunk', 'Chunk shifted', 'MarkExamples of Pack',
+    'MarkExamples of MixUp'}
 
 
 @pytest.fixture(scope='module')
@@ -52,6 +56,13 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp('pipelines')
     pipelines.write_files(folder)
     return folder
+
+
+@pytest.fixture(scope='module')
+def another_process():
+    """Return the process in which saved positions are continued."""
+    with ReplayProcess() as process:
+        yield process
 
 
 def content(value):
@@ -141,9 +152,10 @@ def test_marks_are_where_the_data_come_from(name, files):
 @pytest.mark.parametrize('name', sorted(CHANGED))
 def test_changed_data_have_marks(name, files):
     """There is a mark for each row, of rows that the data sets have."""
-    stream = MarkExamples(pipelines.build(name, files))
-    found = {tuple(mark) for *_, marks in stream
-             for mark in marks.reshape(-1, 2).tolist()}
+    stream = as_marked(pipelines.build(name, files))
+    place = stream.sources.index('example')
+    found = {tuple(mark) for item in stream
+             for mark in item[place].reshape(-1, 2).tolist()} - {(-1, -1)}
     assert found
     read = Rows(stream)
     assert all(read(*mark) for mark in found)
@@ -254,6 +266,10 @@ STREAMS = {
     'Take of Filter': lambda: Take(Filter(examples(), is_kept), 5),
     'ShuffleBuffer': lambda: ShuffleBuffer(examples(), 4),
     'ShuffleBuffer of lines': lambda: ShuffleBuffer(lines(), 4),
+    'BucketBatch': lambda: BucketBatch(
+        Mapping(examples(), tuple), 6, pool_size=5),
+    'BucketBatch of Mix': lambda: BucketBatch(
+        Mix((lines(), examples(1)), stop='last'), 8, pool_size=9),
     'Mapping of examples': lambda: Mapping(examples(), tuple),
     'Chain': lambda: Chain((batches(), batches(1))),
     'Chain of lines': lambda: Chain((lines(), lines(1))),
@@ -341,18 +357,153 @@ def test_marks_are_those_of_the_order(name):
             marks.reshape(-1, 2).tolist())
 
 
+def sequences(number=0):
+    """Return a stream of sequences that repeat the number of their row."""
+    return DataStream(IterableDataset({'x': [
+        [100 * number + row] * (1 + row * 5 % 4) for row in range(N)]}))
+
+
+def is_first_kept(data):
+    """Return whether Filter keeps a sequence."""
+    return data[0][0] % 3 > 0
+
+
+CUT = {
+    'Window': lambda stream: Window(1, 2, 2, True, stream),
+    'NGrams': lambda stream: NGrams(2, stream),
+    'Chunk': lambda stream: Chunk(stream, 2),
+    'Chunk with targets': lambda stream: Chunk(
+        stream, 2, stride=1, target_source='next'),
+}
+
+
+@pytest.mark.parametrize('name', CUT)
+def test_pieces_have_the_mark_of_what_was_cut(name):
+    """All pieces of a sequence have the same one."""
+    stream = CUT[name](Chain((sequences(), sequences(3))))
+    found = []
+    for piece, *_, (number, row) in MarkExamples(stream):
+        assert {300 * number + row} == set(piece)
+        found.append(number)
+    assert {0, 1} == set(found)
+
+
+PACKED = {
+    'examples': lambda: Pack(sequences(), 4),
+    'batches': lambda: Pack(
+        Batch(Filter(sequences(), is_first_kept), batch_size=4),
+        5, batch_size=2, window=2),
+    'cut': lambda: Pack(
+        sequences(), 3, batch_size=3, too_long='cut', window=3),
+    'split': lambda: Batch(
+        Pack(ShuffleBuffer(sequences(), 5), 3, too_long='split'),
+        batch_size=2),
+    'chunks': lambda: Unpack(Cache(Pack(
+        Chunk(sequences(), 2), 5, batch_size=4), ConstantScheme(3))),
+}
+
+
+@pytest.mark.parametrize('name', PACKED)
+def test_packed_rows_have_a_mark_for_each_segment(name):
+    """The number of a segment tells its mark; after the last there are
+    none."""
+    stream = PACKED[name]()
+    marked, most = MarkExamples(stream), 0
+    for item in marked:
+        rows = zip(*item, strict=True) if (
+            not marked.produces_examples) else [item]
+        for row, in_row, _, own in rows:
+            count = in_row.max()
+            most = max(most, count)
+            used = in_row > 0
+            assert row[used].tolist() == own[in_row[used] - 1, 1].tolist()
+            assert (own[:count, 0] == 0).all()
+            assert (own[count:] == -1).all()
+    assert most > 1
+    for rank in range(2):
+        assert [marks.tolist() for *_, marks in MarkExamples(
+            PACKED[name]().shard(rank, 2))] == [marks.tolist() for *_, marks in
+                MarkExamples(PACKED[name]()).shard(rank, 2)]
+
+
+def check_mixed(stream, partner_share):
+    """Assert that the marks of a mixed stream fit its shares of classes."""
+    mixed = 0
+    for shares, marks, partners in MarkExamples(stream, partner='partner'):
+        own, other = marks[:, 1], partners[:, 1]
+        expected = numpy.zeros_like(shares)
+        share = partner_share(shares, own, other)
+        for place in range(len(own)):
+            expected[place, own[place]] += 1 - share
+            if other[place] >= 0:
+                expected[place, other[place]] += share
+        assert numpy.allclose(shares, expected, atol=1e-6)
+        assert ((partners == -1).all() or (partners[:, 0] == 0).all())
+        mixed += (partners >= 0).all()
+    return mixed
+
+
+def share_of_other(shares, own, other):
+    """Return how much of a partner the targets of a batch have."""
+    return max([0, *[shares[place, other[place]]
+                     for place in range(len(own))
+                     if other[place] >= 0 and other[place] != own[place]]])
+
+
+@pytest.mark.parametrize('probability', [0, .5, 1])
+def test_mixed_rows_have_their_own_mark_and_their_partner_s(probability):
+    """The shares of the targets tell which examples a row is mixed from."""
+    pixels = numpy.random.default_rng(3).random((N, 1, 4, 4), numpy.float32)
+
+    def build(**kwargs):
+        return DataStream(IndexableDataset(
+            {'image': pixels, 'y': numpy.arange(N)}, axis_labels={
+                'image': ('batch', 'channel', 'height', 'width'),
+                'y': ('batch',)}), batch_size=5, shuffle=True, **kwargs)
+
+    for mixer in MixUp, CutMix:
+        stream = mixer(build(), N, target_source='y', seed=1, alpha=.9,
+                       probability=probability)
+        counts = [check_mixed(FilterSources(part, ('y',)), share_of_other)
+                  for part in (stream, stream, stream.shard(0, 2),
+                               stream.shard(1, 2))]
+        assert bool(sum(counts)) == (probability > 0)
+        # A stage below need not know of partners.
+        for _, _, marks in MarkExamples(Unpack(stream)):
+            assert marks.shape == (2,)
+
+
+def test_examples_that_are_mixed_twice_have_their_own_mark():
+    """The partner is that of the last stage."""
+    def build():
+        return FilterSources(MixUp(MixUp(DataStream(
+            IndexableDataset({'x': numpy.arange(N, dtype='float32'),
+                              'y': numpy.arange(N)}), batch_size=N),
+            N, target_source='y', seed=1), target_source='y', seed=2), ('y',))
+
+    plain, = MarkExamples(DataStream(IndexableDataset(
+        numpy.arange(N)), batch_size=N))
+    (_, marks, partners), = MarkExamples(build(), partner='with')
+    assert plain[1].tolist() == marks.tolist()
+    assert sorted(partners.tolist()) == marks.tolist()
+
+
 @pytest.mark.parametrize('name', [
     'Cache of Batch', 'Unpack of Cache', 'Mix for ever', 'Batch of Filter',
-    'Batch of Mix', 'ShuffleBuffer of lines'])
-def test_marks_go_on_from_each_state_in_another_process(name):
+    'Batch of Mix', 'ShuffleBuffer of lines', 'BucketBatch of Mix',
+    'Pack batches', 'Pack split', 'Window'])
+def test_marks_go_on_from_each_state_in_another_process(
+        name, another_process):
     """All promises of streams are kept, with marks as a source."""
-    with ReplayProcess() as process:
-        check_stream(partial(_marked, name), draws=name == 'Mix for ever',
-                     another_process=process)
+    check_stream(partial(_marked, name), draws=name == 'Mix for ever',
+                 another_process=another_process)
 
 
 def _marked(name):
-    return MarkExamples(STREAMS[name]())
+    if name.startswith('Pack'):
+        return MarkExamples(PACKED[name.partition(' ')[2]]())
+    return MarkExamples(CUT[name](sequences()) if name in CUT
+                        else STREAMS[name]())
 
 
 def test_merged_streams_are_chosen_by_a_source():

@@ -163,7 +163,8 @@ class ImagesFromBytes(DecodingStage):
             data = super().get_data(request)
             if self.on_error == 'raise':
                 return data
-            self._good = None
+            # Not by an assignment, which would look for changes of sources.
+            vars(self)['_good'] = None
             data = self._leave_out(data)
             if data is not None:
                 return data
@@ -237,7 +238,7 @@ class ImagesFromBytes(DecodingStage):
         good = [place for place, fine in enumerate(is_good) if fine]
         bad = [place for place, fine in enumerate(is_good) if not fine]
         self._count(len(bad), f'a batch of {len(is_good)}', data, bad)
-        self._good = good
+        vars(self)['_good'] = good
         if not good:
             return None
         return tuple([pick_examples(part, good) for part in data])

@@ -13,6 +13,8 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
+from fuel.epochs.examples import merged
+from fuel.epochs.pipeline import source_examples
 from fuel.epochs.stage import stage_of
 from fuel.kernels.memory import empty
 from fuel.sharding.shard_pipeline import WholeBatches
@@ -26,6 +28,7 @@ from fuel.transformers.sourcewise import SourcewiseTransformer
 from fuel.typing import Batch, StreamLike
 from fuel.utils.checks import positive
 from fuel.utils.masked import require_unmasked
+from fuel.utils.overrides import declares
 
 
 class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
@@ -37,6 +40,10 @@ class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
     """
 
     takes_masked = False
+    # True if rows stay in their places, beside the mixing by `_mix`.
+    mixes_rows = True
+    # For each row of the last batch, the row mixed with it; None if none is.
+    _partners: NDArray[numpy.int64] | None = None
     whole = 'mixes the examples of whole batches', ''
 
     def __init__(self, data_stream: StreamLike,
@@ -111,6 +118,7 @@ class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
                 parts[target], sources[target], type(self).__name__)
             parts[target] = self._as_shares(parts[target])
         generator = self.generator()
+        partners = None
         if places and generator.random() < self.probability:
             partners = generator.permutation(len(parts[places[0][0]]))
             share = self._mix([parts[place] for place, _ in places],
@@ -118,7 +126,18 @@ class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
                               partners, generator)
             if target is not None:
                 _blend(parts[target], share, partners)
+        # Not by an assignment, which would look for changes of sources.
+        vars(self)['_partners'] = partners
         return tuple(parts)
+
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples of the last item, and those mixed with them."""
+        if not declares(self, 'mixes_rows') or len(requests) > 1:
+            return super().source_examples(requests)
+        found = source_examples(self.child_epoch_iterator, 1)
+        if found is None or self._partners is None or not found.in_order:
+            return found
+        return merged([found, found.pick(self._partners.tolist())], True)
 
     def _mix(self, arrays: list[NDArray[Any]], share: float,
              partners: NDArray[numpy.int64],

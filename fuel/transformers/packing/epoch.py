@@ -7,6 +7,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy
 from numpy.typing import NDArray
 
+from fuel.epochs.epoch import asking
+from fuel.epochs.examples import SourceExamples
+from fuel.epochs.pipeline import source_examples
 from fuel.epochs.state import position_of
 from fuel.kernels.packing import RowPacker
 from fuel.transformers.base import check_count
@@ -101,6 +104,8 @@ class PackedEpoch(Leftover):
     `kinds`: type and shape of the items of each source; None until they are
         known.
     `delivered_items`: number of items of sequences in the delivered rows.
+    `is_asked`: whether a stage above asks for the examples of data sets. Then
+        a list of them follows the lists of sequences in each row.
     """
 
     def __init__(self, length: int, window: int, too_long: TooLong,
@@ -115,13 +120,17 @@ class PackedEpoch(Leftover):
         self._dtype = dtype
         self._sources = sources
         self._reads_examples = reads_examples
-        self._packer = RowPacker(length, window, len(sources))
+        self.is_asked = asking.examples
+        self._num_lists = len(sources) + self.is_asked
+        self._packer = RowPacker(length, window, self._num_lists)
         self._delivered = 0
         self._counts = Counts()
         # Before each block: the child's position, and the open rows.
         self._begun: list[tuple[Any, State]] = []
         # Examples that were read, but are not in a block yet.
         self._examples: list[Any] | None = None
+        # For them, or for the sequences of a batch, if they are asked for.
+        self._found: list[SourceExamples | None] = []
         self._block: Block | None = None
         # The next sequence of the block.
         self._next = 0
@@ -177,7 +186,7 @@ class PackedEpoch(Leftover):
         if self._examples is None:
             self._begun.append((position_of(child), self._open_rows()))
             self.position = self._begun[0][0]
-            self._examples = []
+            self._examples, self._found = [], []
         try:
             parts = self._read_parts(child, self._examples)
         except StopIteration:
@@ -194,8 +203,13 @@ class PackedEpoch(Leftover):
         if not self._reads_examples:
             batch = tuple(next(child))
             check_count(batch, self._sources)
-            return [list(iterate_rows(part))
-                    for part in batch[:len(self._sources)]]
+            parts = [list(iterate_rows(part))
+                     for part in batch[:len(self._sources)]]
+            if self.is_asked:
+                found = source_examples(child, 1)
+                self._found = [found and found.row(number)
+                               for number in range(len(parts[0]))]
+            return parts
         while len(examples) < EXAMPLES:
             # If reading an example fails, the ones before it are kept.
             try:
@@ -206,6 +220,8 @@ class PackedEpoch(Leftover):
                 break
             check_count(example, self._sources)
             examples.append(example[:len(self._sources)])
+            if self.is_asked:
+                self._found.append(source_examples(child, 1))
         return [list(part) for part in zip(*examples, strict=True)]
 
     def _block_of(self, parts: list[list[Any]]) -> Block:
@@ -226,15 +242,17 @@ class PackedEpoch(Leftover):
             self._counts.cut + len(long) * (mode == 'cut'),
             self._counts.split + len(long) * (mode == 'split'),
             self._counts.empty + int((lengths == 0).sum()))
-        lists = tuple([arrays for arrays, _ in found])
+        lists = (*[arrays for arrays, _ in found],
+                 *[self._found] * self.is_asked)
         if not len(long) or mode == 'error':
             return Block(lists, lengths, long.tolist(), first)
         pieces = [pieces_of(int(length), self._length, mode)
                   for length in lengths]
         return Block(
-            tuple([[array[piece] for array, each in zip(
-                arrays, pieces, strict=True) for piece in each]
-                for arrays in lists]),
+            tuple([[array[piece] if place < len(found) else array
+                    for array, each in zip(arrays, pieces, strict=True)
+                    for piece in each]
+                   for place, arrays in enumerate(lists)]),
             numpy.array([piece.stop - piece.start for each in pieces
                          for piece in each], numpy.int64), [], first)
 
@@ -278,7 +296,7 @@ class PackedEpoch(Leftover):
         if _end(state) > delivered:
             raise ValueError('rows were open that were not delivered')
         self._packer = RowPacker(self._length, self._window,
-                                 len(self._sources), state['used'], first)
+                                 self._num_lists, state['used'], first)
         self._counts = Counts(*state['counts'])
         self._refused = list(state['refused'])
         self.kinds = [None if kind is None else _as_kind(*kind)

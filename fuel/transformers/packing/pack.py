@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 from numpy.typing import DTypeLike
 
+from fuel.epochs.examples import joined, packed_examples
 from fuel.kernels.memory import empty
 from fuel.kernels.packing import fill_rows, number_rows
 from fuel.streams.arguments import StreamOptions
@@ -118,6 +119,7 @@ class Pack(LeftoverStage):
     """
 
     takes_masked = False
+    packs_examples = True
     _kept: tuple[PackedEpoch, ...] = ()
 
     def __init__(self, data_stream: StreamLike, length: int, *,
@@ -193,10 +195,14 @@ class Pack(LeftoverStage):
         """
         self._refuse(request)
         packed, = self._kept
-        rows = packed.take(self.batch_size or 1, self.child_epoch_iterator)
+        rows: Any = packed.take(
+            self.batch_size or 1, self.child_epoch_iterator)
         if not rows:
             log.info('%s', packed.report())
             raise StopIteration
+        if self._asked is not None:
+            self._asked.last = joined([
+                packed_examples(row[-1]) for row in rows])
         batch = self._fill(packed, rows)
         return batch if self.batch_size else tuple(
             [part[0] for part in batch])
