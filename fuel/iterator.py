@@ -224,8 +224,9 @@ def as_dict(data_stream: StreamLike, data: Batch,
             len(data) < len(sources) or not _repeats(data_stream, sources)):
         raise ValueError(
             f'{type(data_stream).__name__} gave {len(data)} items for the '
-            f'{len(sources)} sources {sources}: for a dict there must be one '
-            'for each, and each name once')
+            f'{len(sources)} sources {sources}: to make a dict, there must be '
+            'exactly one item for each source, and the names of the sources '
+            'must differ')
     return _as_tree(named) if naming == NESTED else named
 
 

@@ -189,7 +189,9 @@ def test_name_that_may_stand_for_two_sources_is_not_made_a_key():
     dataset = IndexableDataset({'x': [1, 2], 'y': [3, 4]})
     dataset.provides_sources = ('x', 'x')
     for stream in (changed, renamed, DataStream(dataset, batch_size=2)):
-        with pytest.raises(ValueError, match='each name once'):
+        with pytest.raises(ValueError, match=(
+                'one item for each source, and the names of the sources must '
+                'differ')):
             next(stream.get_epoch_iterator(as_dict=True))
 
 

@@ -431,5 +431,5 @@ def default_columns(parts: FileParts, besides: Sequence[str],
     raise ValueError(
         f'{parts.describe(0)} has arrays of several lengths, so their rows '
         f'are not examples of one data set ({"; ".join(found[:SHOWN])}'
-        f'{"; ..." * (len(found) > SHOWN)}); name those that are, as '
-        f'columns=[...]')
+        f'{"; ..." * (len(found) > SHOWN)}): name the arrays that are '
+        f'examples of one data set, as in columns=[...]')

@@ -98,8 +98,9 @@ class IndexableDataset(Dataset):
             except TypeError:
                 raise TypeError(
                     f'{name} must be an integer, got {short_repr(value)}: '
-                    'several sources are a dict, IndexableDataset('
-                    "{'features': x, 'targets': y})") from None
+                    'to give several sources, pass a dict, as in '
+                    "IndexableDataset({'features': x, 'targets': y})"
+                    ) from None
         _warn_of_columns(indexables)
         if start is not None or stop is not None:
             check_range(start, stop, len(collections[0]))

@@ -380,8 +380,9 @@ def masks_of(masks: Sequence[str] | str,
                              f'source: {hint}the sources are {known}')
         if f'{name}_mask' in known:
             raise ValueError(
-                f'there is a source {name}_mask already: call it otherwise '
-                f'with columns=..., so that {name!r} can have a mask')
+                f'there is a source {name}_mask already: give this source '
+                f'another name with columns=..., so that the mask of '
+                f'{name!r} can have the name {name}_mask')
     return {f'{name}_mask': name for name in names}
 
 

@@ -104,13 +104,13 @@ def no_split(name: object, known: Iterable[str], where: str = '',
         hint = did_you_mean(name, known, ' ({})')
         return ValueError(f'{text}{hint}; the splits are {known}')
     if example is None:
-        return ValueError(f'{text}, and no other')
+        return ValueError(f'{text}: the data have no splits')
     return ValueError(
-        f'{text}, and no other: neither the data nor the '
-        f'argument splits= define one. Pass its rows, as in '
-        f'splits={{{name!r}: {example!r}}}, or take rows at random, '
-        f'splits=random_split(dataset, {{{name!r}: .8, ...}}) of the data '
-        f'set of all rows')
+        f'{text}: neither the data nor the argument splits= defines any '
+        f'split. Pass the rows of the split, as in '
+        f'splits={{{name!r}: {example!r}}}, or draw rows at random, as in '
+        f'splits=random_split(dataset, {{{name!r}: .8, ...}}), where dataset '
+        f'has all rows')
 
 
 def _no_split_of(parts: FileParts | None, name: object,
@@ -178,11 +178,11 @@ def _check_counted(splits: Mapping[str, Any], num_rows: int) -> None:
     """
     if isinstance(splits, ExampleSplits) and splits.counted:
         raise ValueError(
-            f'splits must be of the rows, and these count the '
-            f'{splits.counted}: split the data set that has all rows, '
-            f"random_split(dataset, ..., groups='runs'), or give the numbers "
-            f'to a scheme, ShuffledScheme(splits[{next(iter(splits), "")!r}]'
-            f', ...)')
+            f'splits must list the numbers of rows, but these list the '
+            f'numbers of {splits.counted}: split the data set that has all '
+            f"rows, as in random_split(dataset, ..., groups='runs'), or pass "
+            f'the numbers to a scheme, as in '
+            f'ShuffledScheme(splits[{next(iter(splits), "")!r}], ...)')
     ranges = sorted(rows for rows in splits.values() if _may_be_range(rows))
     if len(ranges) < len(splits) or not ranges:
         return

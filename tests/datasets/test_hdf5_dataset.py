@@ -115,7 +115,8 @@ def test_arrays_of_several_lengths_are_refused_by_default(tmp_path):
     path = write(tmp_path / 'a.h5', x=numpy.zeros(5), y=numpy.zeros((5, 2)),
                  grid__lat=numpy.zeros(3), scalar=4.)
     with pytest.raises(ValueError, match=r"several lengths.*of 3: "
-                       r"'grid/lat'; of 5: 'x', 'y'.*columns=\[...\]"):
+                       r"'grid/lat'; of 5: 'x', 'y'\): name the arrays that "
+                       r"are .*columns=\[...\]"):
         HDF5Dataset(path)
     assert ('y', 'x') == HDF5Dataset(path, ['y', 'x']).sources
     chosen = HDF5Dataset(path, sources=('y',))
@@ -236,7 +237,8 @@ def test_split_of_data_without_any_is_explained(tmp_path):
     paths = [write(tmp_path / f'jets_{name}.h5', x=numpy.arange(10))
              for name in ('test', 'train')]
     with pytest.raises(ValueError, match=(
-            r"jets_test.h5': there is no split 'train', and no other.*"
+            r"jets_test.h5': there is no split 'train': neither the data nor "
+            r"the argument splits= defines any split.*"
             r"splits=\{'train': \(0, 8\)\}.*splits=random_split\(")):
         HDF5Dataset(paths[0], which_sets=('train',))
     assert 8 == len(HDF5Dataset(paths[0], which_sets=('train',),

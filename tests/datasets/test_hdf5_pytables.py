@@ -125,6 +125,16 @@ def test_pytablesdataset_unknown_node_gets_the_nearest(path):
         PytablesDataset(path, ('yy',))
 
 
+def test_pytablesdataset_names_a_group_without_nodes(tmp_path):
+    """The error does not list nodes of an empty group."""
+    path = str(tmp_path / 'empty.hdf5')
+    with tables.open_file(path, 'w') as file:
+        file.create_group('/', 'Empty')
+    with pytest.raises(ValueError, match="no node 'y' in 'Empty' of .*; it "
+                       'has no nodes$'):
+        PytablesDataset(path, ('y',), data_node='Empty')
+
+
 def test_pytablesdataset_sources_may_have_other_names_in_the_file(path):
     """`sources_in_file` names the nodes."""
     dataset = PytablesDataset(path, ('features', 'targets'),

@@ -223,8 +223,8 @@ def _no_such_node(h5file: tables.File, group: str, name: str) -> str:
     hint = did_you_mean(wanted, known, ' ({})')
     what = (f'node {name!r} in {place}' if wanted == name
             else f'group {wanted!r} in')
-    return (f'there is no {what} {path!r}{hint}; it has the nodes '
-            f'{", ".join(map(repr, known)) or "of nothing"}')
+    nodes = f'the nodes {", ".join(map(repr, known))}' if known else 'no nodes'
+    return f'there is no {what} {path!r}{hint}; it has {nodes}'
 
 
 def _pick(node: tables.Node, rows: NDArray[numpy.intp],
