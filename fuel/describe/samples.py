@@ -243,8 +243,9 @@ def _refuse_used_up(stream: Any) -> None:
         runs_in = try_call(None, getattr, one, 'runs_in')
         if runs_in is not None and not child_streams(one):
             raise ValueError(
-                f'its batches come from {runs_in}, and a preview would take '
-                'one from those who read it: preview the stream there')
+                f'the batches of the stream come from {runs_in}, and a '
+                'preview would take a batch away from the readers of the '
+                'stream: preview the stream where its batches are made')
         if try_method(vars(one).get('dataset'), 'is_read_once'):
             raise _used_up()
         if _is_ordered_once(stage_of(one).scheme):

@@ -147,9 +147,9 @@ def _refuse_times(source: str, batch: NDArray[Any]) -> None:
     """Raise an error if a source has dates or times."""
     if batch.dtype.kind in 'mM':
         raise ValueError(
-            f'source {source!r} has {batch.dtype}, and values are put in the '
-            f'place of missing numbers, truth values and text: make numbers '
-            f'of it before, NaN of NaT, with a function in Mapping')
+            f'source {source!r} has {batch.dtype}, but only missing numbers, '
+            f'truth values and text can be replaced: convert the source to '
+            f'numbers before, and NaT to NaN, with a function in Mapping')
 
 
 def fit_impute(

@@ -234,9 +234,9 @@ class Mapping(AgnosticTransformer):
             raise ValueError(
                 f'the mapping must return a dict with the keys '
                 f'{tuple(names)}, but among {tuple(image)} there is no '
-                f'{missing[0]!r}: return all of them; name new ones in '
-                f'add_sources, and leave out others behind it, by '
-                f'FilterSources')
+                f'{missing[0]!r}: return all of these keys. Name new sources '
+                f'in add_sources; to leave out sources, use FilterSources '
+                f'after {type(self).__name__}')
         return tuple([image[name] for name in names])
 
 

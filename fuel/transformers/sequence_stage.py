@@ -137,8 +137,8 @@ class SequenceStage(Expand):
         super().set_leftover({**leftover, 'used': number})
         if self._oldest() is None or self._begin_of(number) != begin:
             raise ValueError(
-                f'begin is {begin}, where nothing begins that '
-                f"{type(self).__name__} cuts out of the child's example of "
+                f'begin is {begin}, but {type(self).__name__} cuts no piece '
+                f"that begins there out of the child's example, which has "
                 f'{len(self._sequences[0])} items: the data have changed')
 
     def _warn_if_empty(self) -> None:

@@ -137,9 +137,10 @@ def _refuse_to_skip(reader: SeveralStreams,
         if stage_of(stream).most_skipped:
             raise ValueError(
                 f"{type(reader).__name__} reads a stream with on_error='skip' "
-                'beside others, and where that leaves out an example they '
-                "would not fit together any more: use on_error='raise', or "
-                'one DataStream over all sources')
+                'together with other streams. If that stream leaves out an '
+                'example, the examples of the streams would not fit together '
+                "any more: use on_error='raise', or one DataStream over all "
+                'sources')
 
 
 class Chain(SeveralStreams):

@@ -71,8 +71,8 @@ def require_unmasked(data: Any, source: str, user: str) -> None:
 def masked_refusal(reason: str) -> TypeError:
     """Return the error for a masked array that cannot be used."""
     return TypeError(
-        f'{reason}, which is a masked array: put values in the place of '
-        'those that it hides before, by Impute and fit_impute, or by '
+        f'{reason}, which is a masked array: before this, fill the values '
+        'that its mask hides, by Impute and fit_impute, or by '
         'numpy.ma.filled in a function of Mapping')
 
 

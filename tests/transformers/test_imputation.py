@@ -201,7 +201,7 @@ def test_dates_are_refused():
     dates = numpy.array(['2024-02-29', 'NaT'], 'datetime64[D]')
     for strategy in ('median', 'most-frequent'):
         with pytest.raises(ValueError, match=(
-                r"'x' has datetime64\[D\].*NaN of NaT, with a function")):
+                r"'x' has datetime64\[D\].*NaT to NaN, with a function")):
             fit_impute(stream_of(dates), strategy=strategy)
     parameters = fit_impute(stream_of(dates), value=0)
     with pytest.raises(ValueError, match=r"'x' has datetime64\[D\]"):

@@ -213,7 +213,8 @@ def test_types_of_rows():
         rows([['a']])
     with pytest.raises(ValueError, match='must be numbers of shape'):
         rows([[[1], [1, 2]]])
-    with pytest.raises(ValueError, match=r'shape \(2,\), those of the rows'):
+    with pytest.raises(ValueError, match=(
+            r'shape \(2,\), but the items of the rows have the shape \(\)')):
         rows([[1], [[1, 2]]])
 
 

@@ -68,8 +68,8 @@ def _as_kind(array: NDArray[Any], source: str, kind: Kind,
     if array.shape[1:] != shape:
         raise ValueError(
             f'the items of sequence {number} of {source!r} have the shape '
-            f'{array.shape[1:]}, those of the rows {shape}: all must have '
-            'one shape')
+            f'{array.shape[1:]}, but the items of the rows have the shape '
+            f'{shape}: all items must have the same shape')
     if array.dtype == dtype:
         return numpy.ascontiguousarray(array, dtype)
     casting = 'same_kind' if is_wanted else 'safe'
