@@ -78,7 +78,8 @@ class Segment(DescriptorOwner):
 
 # Maps the number of an error to its cause, for the text of the error.
 _LIMITS = {
-    errno.EFBIG: 'the limit of the size of files (ulimit -f) is one of it too',
+    errno.EFBIG: 'the limit of the size of files (ulimit -f) applies to this '
+                 'memory too',
     errno.EMFILE: 'as many files are open as may be (ulimit -n)',
     errno.ENOMEM: 'memory is short, or limited (ulimit -v)',
     errno.ENOSPC: 'the folder of temporary files is full'}

@@ -28,8 +28,8 @@ def make_keys(directory: str | os.PathLike[str],
         if not name.replace('-', '').replace('_', '').isalnum() \
                 or name == 'server' or (root / name).exists():
             raise ValueError(
-                f'the client name {name!r} is taken, or more than letters, '
-                "digits, '-' and '_'")
+                f'the client name {name!r} is taken, or does not consist of '
+                "letters, digits, '-' and '_'")
     _make_private(server / 'clients')
     if not (server / 'server.key_secret').exists():
         zmq.auth.create_certificates(server, 'server')

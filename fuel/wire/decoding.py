@@ -199,8 +199,8 @@ class Decoder:
         self._arrays -= count
         if self._arrays < 0:
             raise WireError(
-                f'a message of this size may have {-self._arrays} ragged '
-                'arrays less')
+                f'the message has {-self._arrays} ragged arrays more than a '
+                'message of its size may have')
         lengths = self.counts(count * dimensions)
         if max(lengths, default=0) >= _LONGEST_AXIS:
             raise WireError('not the shapes of arrays')

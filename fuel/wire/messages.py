@@ -168,9 +168,10 @@ def ask_status(address: str, timeout: float = 5.0,
             raise ServerError(
                 f'no server answers at {address} after {timeout} seconds: '
                 'is it running there, and on this port? ' + (
-                    'A server with keys ignores clients without: pass --curve'
-                    if curve is None else
-                    'A server without keys, or with others, ignores these'))
+                    'A server with keys ignores clients that have no keys: '
+                    'pass --curve' if curve is None else
+                    'A server that has no keys, or other keys, ignores a '
+                    'client with these keys'))
         fields = unpack_header(socket.recv_multipart()[0])
         status: dict[str, Any] = get_field(fields, 'status', dict)
         return status

@@ -104,7 +104,7 @@ def test_limit_of_files_is_named_where_it_forbids_shared_memory():
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (MIB, limits[1]))
     text = (r'2097152 bytes of memory that processes share cannot be had: the '
-            r'limit of the size of files \(ulimit -f\)')
+            r'limit of the size of files \(ulimit -f\) applies to this memory')
     try:
         with pickle_of(numpy.zeros(2 * MIB, 'u1')) as pickled, \
                 pytest.raises(OSError, match=text):
