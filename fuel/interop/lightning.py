@@ -69,9 +69,9 @@ class DataModule(LightningDataModule):
                  if isinstance(one, StreamIterable)]
         if len(set(map(id, given))) < len(given):
             raise ValueError(
-                'train, val, test and predict must be different: a state is '
-                'that of the epoch of an iterable that was begun last. Make '
-                'an as_iterable(stream) for each of them')
+                'train, val, test and predict must be different iterables: '
+                'the state of an iterable belongs to its epoch that was begun '
+                'last. Make an as_iterable(stream) for each of them')
         self._options = {'num_workers': num_workers, **options}
         self._train = None if train is None else Loader(
             train, **self._options)

@@ -338,11 +338,11 @@ def _check_nulls(column: pyarrow.Array, name: str,
     `are_lists`: whether the rows are lists, or elements of lists.
     """
     if column.null_count:
-        remedy = ('write it without them, since masks= does not mark nulls in '
-                  'lists (among floating numbers they are NaN)' if are_lists
-                  else 'name its source in masks=, which makes them 0 and '
-                  'marks them')
+        remedy = ('write the column without nulls, since masks= does not mark '
+                  'nulls in lists (among floating numbers they are NaN)'
+                  if are_lists else 'name its source in masks=, which makes '
+                  'the nulls 0 and marks them')
         raise ValueError(
             f'column {name!r} ({column.type}) has {column.null_count} nulls, '
-            f'which its type does not have in NumPy: {remedy}, or leave it '
-            f'out with sources=')
+            f'which its type in NumPy cannot represent: {remedy}, or leave '
+            f'the column out with sources=')

@@ -295,9 +295,9 @@ class BatchesDataset(keras.utils.PyDataset):
             if taken == count:
                 return state
         raise ValueError(
-            f'the state after {count} batches is not known: {self._taken} '
-            f'were asked for, and call keep_states() before the epoch; the '
-            f'last {_MOST_AHEAD} are kept')
+            f'the state after {count} batches is not known (batches read so '
+            f'far: {self._taken}): call keep_states() before the epoch, which '
+            f'keeps the states after the last {_MOST_AHEAD} batches')
 
     def load_state_dict(self, state: State) -> None:
         """Resume from a state of a `BatchesDataset` over an equal stream.

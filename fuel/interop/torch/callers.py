@@ -232,9 +232,10 @@ def refuse_other_ranks(data: object, rank: RankShare,
         return
     raise ValueError(
         f'the checkpoint was saved by {saved or "another number of"} ranks, '
-        f'and there are {num_ranks} now: the Trainer would skip as many '
-        'batches as a rank has made steps, which are others. Resume with as '
-        'many ranks, or pass ignore_data_skip=True and load a state of '
+        f'but there are {num_ranks} now: the Trainer would skip '
+        'the wrong batches, since it skips a batch for each step that a rank '
+        'has made, and a rank has other batches now. Resume with as many '
+        'ranks as before, or pass ignore_data_skip=True and load a state of '
         'as_iterable() that you have saved by state_after()')
 
 

@@ -44,9 +44,10 @@ def read_loader_state(state: Mapping[str, Any]) -> tuple[State, int]:
         if isinstance(error, StateMismatchError):
             raise
         raise StateMismatchError(
-            'the state of a StatefulDataLoader holds no state of '
-            f'as_iterable(), where it is expected ({error!r}): save it from '
-            'a loader over as_iterable(), with batches delivered') from error
+            'the state of a StatefulDataLoader does not contain the state of '
+            f'as_iterable() in the expected place ({error!r}): save the state '
+            'of a loader that reads as_iterable(), after the loader has '
+            'delivered at least one batch') from error
 
 
 def _last_read(state: State) -> int:

@@ -323,8 +323,8 @@ class StreamIterable(IterableDataset[Any]):
             return share.state()
         if get_worker_info() is None and self._register.last is not None:
             raise RuntimeError(
-                'the batches are read by workers of a DataLoader, or by a '
-                'trainer, which may be ahead of what was used: save '
+                'workers of a DataLoader, or a trainer, read the batches, and '
+                'may be ahead of the batches that were used: save '
                 'state_after(count), with the number of batches that this '
                 'pass of the loader has delivered, or let torchdata.'
                 'stateful_dataloader.StatefulDataLoader save its state_dict()')

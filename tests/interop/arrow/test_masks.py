@@ -92,8 +92,8 @@ def test_nulls_in_lists_are_an_error_with_another_remedy(column):
         dataset = ArrowDataset(
             pyarrow.table({'a': column}), sources=('a',), masks=masks)
         with pytest.raises(ValueError, match=(
-                'write it without them, since masks= does not mark nulls in '
-                'lists')):
+                'write the column without nulls, since masks= does not mark '
+                'nulls in lists')):
             dataset.get_data(None, [0, 1])
     floats = ArrowDataset(pyarrow.table({'a': [[1., None]]}))
     numpy.testing.assert_array_equal(

@@ -505,7 +505,8 @@ def test_state_of_another_pipeline_is_refused():
         as_iterable(shuffled(21)).load_state_dict(shuffled().state_dict())
     loader = StatefulDataLoader(range(4))
     next(iter(loader))
-    with pytest.raises(StateMismatchError, match='no state of as_iterable'):
+    with pytest.raises(StateMismatchError, match=(
+            'does not contain the state of as_iterable')):
         as_iterable(shuffled()).load_state_dict(loader.state_dict())
 
 

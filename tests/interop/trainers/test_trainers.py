@@ -221,7 +221,7 @@ def test_transformers_does_not_go_on_with_other_ranks(
     for status, errors in run('transformers', others, tmp_path, resume=(
             newest_checkpoint(tmp_path)), examples=examples):
         assert 1 == status
-        assert f'saved by {ranks} ranks, and there are {others} now' in errors
+        assert f'saved by {ranks} ranks, but there are {others} now' in errors
 
 
 def test_transformers_does_not_skip_in_an_unknown_epoch(tmp_path):
@@ -425,7 +425,7 @@ def test_lightning_overfits_a_loader_on_the_batches_of_its_first_epoch(
 
 
 @pytest.mark.parametrize('source, text', [
-    ('iterable', 'may be ahead of what was used'),
+    ('iterable', 'may be ahead of the batches that were used'),
     ('stage', 'Lightning reads a batch ahead')])
 def test_lightning_saves_no_state_that_is_ahead(tmp_path, source, text):
     """Saving a checkpoint refuses it at once."""
