@@ -126,8 +126,9 @@ class Column:
     def _refusal(self, value: Any) -> ValueError:
         what = ('no value in any example' if value is None
                 else f'values such as {value!r:.80}, for which HDF5 has no '
-                'type, or not beside its others')
-        return ValueError(f'source {self.source!r} has {what}: leave it out')
+                'type, or no type that also fits the other values')
+        return ValueError(
+            f'source {self.source!r} has {what}: leave the source out')
 
 
 def _has_utf8(text: str) -> bool:

@@ -247,8 +247,8 @@ def _fill_from_zip(get: Get, source: str, member: str, part: IO[bytes],
     This is for a file that is no longer distributed by itself.
     """
     if known.size is None or not known.verifiable:
-        raise SourceError('no digest or size shows the right member of the '
-                          'archive')
+        raise SourceError('the member of the archive cannot be verified: its '
+                          'size and a digest must both be known')
     path = f'{part.name}.zip'
     # The lock of the unfinished file covers the archive next to it too.
     with open(path, 'a+b') as packed:

@@ -498,7 +498,8 @@ def test_member_of_an_archive_takes_the_place_of_a_file(server, folder,
     (b'no archive', KNOWN, 'no sound archive'),
     (zipped({'data.bin': CONTENT[:-1]}), KNOWN, r'expected \d+ bytes, got'),
     (zipped({'data.bin': CONTENT + bytes(10 ** 7)}), KNOWN, 'expected'),
-    (zipped({'data.bin': CONTENT}), {}, 'no digest or size')])
+    (zipped({'data.bin': CONTENT}), {},
+     'cannot be verified: its size and a digest must both be known')])
 def test_archive_without_the_right_member_is_refused(server, folder, slept,
                                                      content, known, text):
     """Nothing but the file gets its name, and no more is unpacked."""

@@ -110,7 +110,8 @@ class _Unpickler(_InPython):  # type: ignore[misc, unused-ignore]
         """Set the state of a replacement; other objects must not get
         attributes."""
         if not isinstance(self.stack[-2], _Type | _Array):
-            raise pickle.UnpicklingError('a state for what has none')
+            raise pickle.UnpicklingError(
+                'it has a state for an object that has no state')
         self.load_build()
 
     def _bytearray(self) -> None:
