@@ -345,8 +345,8 @@ def _check_own(folder: Path) -> None:
     status = folder.stat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise PermissionError(
-            'others can write there: take their permission, or choose '
-            'another folder as config.remote_cache_path')
+            'other users can write to this folder: remove their write '
+            'permission, or choose another folder as config.remote_cache_path')
 
 
 def _lock(descriptor: int) -> None:

@@ -224,6 +224,6 @@ def _add_user_block(dataset: h5py.Dataset, file: FileBytes,
                 possible.discard(shift)
     if len(possible) != 1:
         raise UnreadableTableError(
-            'its file begins with a user block and the chunks do not tell '
-            'whether their addresses count it')
+            'its file begins with a user block, and the chunks do not show '
+            'whether their addresses include this block')
     table.addresses[table.addresses != MISSING] += possible.pop()

@@ -333,8 +333,9 @@ class DecodedReader(ChunkReader):
         array = index.array_of(chunk)
         if address == OUTSIDE:
             raise ValueError(
-                f'the file has {index.file_size(array)} bytes and ends '
-                f'before its chunk, or says it is elsewhere')
+                f'the file has {index.file_size(array)} bytes and ends before '
+                f"the end of the row's chunk, or states a wrong address for "
+                f'this chunk')
         # Without filters, bytes after the decoded size do not belong to the
         # chunk.
         return address, (int(index.sizes[chunk]) if index.filters(array)

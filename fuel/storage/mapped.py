@@ -517,7 +517,7 @@ class MappedReader(DirectReader):
             row = self._first_row(rows, error.args[0])
             raise self._damaged(
                 row, f'the file has {self._size_at(row)} bytes and ends '
-                f'before this row, or says it is elsewhere') from None
+                f'before this row ends, or gives it a wrong address') from None
         # The rows are valid if the files have not changed.
         if not intact or self._paging.is_remote:
             self._file.check()

@@ -87,7 +87,7 @@ def test_folder_that_others_may_write_to_is_not_used(
     (folder / 'b').write_bytes(content)
     for name in 'ab':
         assert content == read_all(open_file(server, name))
-    assert 1 == caplog.text.count('others can write there')
+    assert 1 == caplog.text.count('other users can write to this')
 
 
 @pytest.mark.parametrize('damage', ['flip', 'hole', 'cut', 'long', 'index'])
