@@ -64,9 +64,9 @@ class Transformer(AbstractDataStream):
     Notes
     -----
     A stage may have several epoch iterators at once, even in several
-    threads. So it stores values that it keeps from one call to the next
-    within an epoch in attributes that `epoch_attributes` names and that
-    :meth:`get_epoch_iterator` sets for each epoch; see also
+    threads. So it must store the values that it keeps from one call to the
+    next within an epoch in the attributes that `epoch_attributes` names.
+    :meth:`get_epoch_iterator` sets these attributes for each epoch; see also
     :meth:`get_leftover`. A stage owns the data that it receives, so it may
     change them in place.
 
@@ -373,7 +373,7 @@ def refuse_unset(stage: Transformer, error: AttributeError) -> NoReturn:
 
 
 def as_tuple(data: object) -> Any:
-    """Return the result of a user's function; read an iterator to a tuple.
+    """Return the result of a user's function; an iterator becomes a tuple.
 
     Lists stay lists: scripts may change them in place.
     """

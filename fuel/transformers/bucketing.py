@@ -55,8 +55,8 @@ class BucketBatch(LeftoverStage, SeededTransformer):
 
     Notes
     -----
-    A state holds the number of the pool, and of its batches that were
-    returned. Restoring it reads the pool again.
+    A state holds the number of the pool, and the number of batches of the
+    pool that were returned. Restoring a state reads the pool again.
 
     Examples
     --------

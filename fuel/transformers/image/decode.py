@@ -117,7 +117,7 @@ class ImagesFromBytes(DecodingStage):
     num_skipped = 0
     upright: bool | None = None
     _has_warned = False
-    # The rows of the last batch that are left if some were left out.
+    # The kept rows of the last batch; None if no row was left out.
     _good: list[int] | None = None
 
     def __init__(self, data_stream: StreamLike, color_mode: str | None = 'RGB',
@@ -139,7 +139,7 @@ class ImagesFromBytes(DecodingStage):
 
     @property
     def one_to_one(self) -> bool:
-        """Whether each item is made of exactly one item (bool)."""
+        """Whether an item is made of exactly one item of the input (bool)."""
         return self.on_error == 'raise'
 
     @property

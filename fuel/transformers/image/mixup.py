@@ -1,7 +1,7 @@
 """Stages that mix the examples of a batch with one another, and the targets.
 
-Random numbers are drawn for a whole batch: the share of each example that
-stays, and the other example that it is mixed with.
+Random numbers are drawn for a whole batch: the share of its own data that each
+example keeps, and the other example that it is mixed with.
 """
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
                 'become shares: leave it out of which_sources')
 
     def known_types(self) -> SourceTypes:
-        """Return the known types; targets become shares."""
+        """Return the known types; targets become shares of classes."""
         found = dict(types_of(self.data_stream))
         if self.target_source is not None:
             known = found.pop(self.target_source, None)
@@ -196,12 +196,13 @@ class MixUp(ExampleMixer):
     num_classes : int, optional
         Number of classes. Needed if targets are numbers of classes.
     alpha : float, optional
-        The share of itself that an example keeps is drawn from
+        The share of its own data that an example keeps is drawn from
         Beta(`alpha`, `alpha`), once for each batch. Defaults to 0.2.
     target_source : str or None, optional
         The targets: integers of the shape (batch,) or (batch, 1), or a share
-        of each class, of the shape (batch, num_classes), such as those of
-        another such stage. Defaults to ``'targets'``; None if there are none.
+        of each class, of the shape (batch, num_classes), such as the targets
+        that another :class:`MixUp` or :class:`CutMix` returns. Defaults to
+        ``'targets'``. None means that there are no targets.
     probability : float, optional
         Probability that a batch is changed. Defaults to 1.
     which_sources : tuple of str or str, optional
@@ -280,9 +281,9 @@ class CutMix(ExampleMixer, ExpectsAxisLabels):
     num_classes, target_source, probability : optional
         See :class:`MixUp`.
     alpha : float, optional
-        The part of the area that stays is drawn from
-        Beta(`alpha`, `alpha`), once for each batch. Defaults to 1, which
-        draws it evenly from 0 to 1.
+        The share of its own area that an image keeps is drawn from
+        Beta(`alpha`, `alpha`), once for each batch. Defaults to 1, the uniform
+        distribution from 0 to 1.
     which_sources : tuple of str or str, optional
         The sources of images. All get the same draws, so an image and its mask
         stay aligned. Defaults to all sources but the targets.
@@ -302,11 +303,11 @@ class CutMix(ExampleMixer, ExpectsAxisLabels):
     Notes
     -----
     Images have the axes (batch, channel, height, width), and keep their
-    type. The part has the proportions of the image, and its centre is drawn
-    evenly; what lies beyond the border is cut off, and the share of each
-    target, float32 of the shape (batch, num_classes), follows from the area
-    that is left. The draws depend only on the seed, the epoch and the number
-    of the batch.
+    type. The pasted part has the proportions of the image, and its centre is
+    drawn uniformly. A part that extends beyond the border is cut off there.
+    The area that is left determines the shares of both targets. The targets
+    become float32 of the shape (batch, num_classes). The draws depend only on
+    the seed, the epoch and the number of the batch.
 
     After S. Yun, D. Han, S. J. Oh, S. Chun, J. Choe and Y. Yoo, *CutMix:
     Regularization Strategy to Train Strong Classifiers with Localizable
@@ -372,7 +373,7 @@ def _blend(array: NDArray[Any], share: float,
 
 def _part(length: int, side: float,
           generator: numpy.random.Generator) -> slice:
-    """Return the slice of an axis that a part with a drawn centre covers."""
+    """Return the slice of an axis that a part covers; draw its centre."""
     half = int(length * side) // 2
     centre = int(generator.integers(length))
     return slice(max(centre - half, 0), min(centre + half, length))

@@ -1,4 +1,7 @@
-"""One epoch of packing: its open rows, and the position to read them again."""
+"""One epoch of packing: its open rows, and the position before their data.
+
+Restoring a state reads the data of the open rows again, from this position.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -75,7 +78,7 @@ class PackingReport(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Counts of the sequences that were read up to a place."""
+    """Counts of the sequences that an epoch has read so far."""
 
     sequences: int = 0
     cut: int = 0
@@ -134,7 +137,7 @@ class PackedEpoch(Leftover):
         self._block: Block | None = None
         # The next sequence of the block.
         self._next = 0
-        # Numbers of the sequences that were refused by an error.
+        # Numbers of the sequences for which an error was raised.
         self._refused: list[int] = []
         self._is_over = False
 
@@ -144,7 +147,7 @@ class PackedEpoch(Leftover):
                              self.delivered_items, *self._counts)
 
     def take(self, count: int, child: Iterator[Any]) -> Rows:
-        """Return the next rows, fewer at the end."""
+        """Return the next `count` rows, or fewer at the end of the epoch."""
         self._pack(self._delivered + count, child)
         rows = self._packer.take(count)
         self._delivered += len(rows)
@@ -160,7 +163,7 @@ class PackedEpoch(Leftover):
                 self._pack_block(self._block, wanted)
 
     def _pack_block(self, block: Block, wanted: int) -> None:
-        """Pack sequences of a block up to its end, or to a too long one."""
+        """Pack sequences of a block, up to its end or a too long sequence."""
         stop = next((place for place in block.refused if place >= self._next),
                     len(block.lengths))
         self._next = self._packer.add(
@@ -182,7 +185,7 @@ class PackedEpoch(Leftover):
                 'sequences out with Filter')
 
     def _read_block(self, child: Iterator[Any]) -> None:
-        """Read the next sequences; note the end of the child."""
+        """Read the next block of sequences; at the end, close all rows."""
         if self._examples is None:
             self._begun.append((position_of(child), self._open_rows()))
             self.position = self._begun[0][0]
@@ -225,7 +228,7 @@ class PackedEpoch(Leftover):
         return [list(part) for part in zip(*examples, strict=True)]
 
     def _block_of(self, parts: list[list[Any]]) -> Block:
-        """Return a block of sequences; cut, split or refuse those too long."""
+        """Return a block of sequences; cut, split or refuse too long ones."""
         first = self._counts.sequences
         found: list[Any] = []
         for place, (source, part) in enumerate(
@@ -275,7 +278,7 @@ class PackedEpoch(Leftover):
 
     def state(self) -> State:
         """Return the state of packing, as plain data."""
-        # If no block has begun, nothing was read yet, or since a restart.
+        # Without a block, nothing was read yet, or nothing since a restart.
         return {
             'delivered': self._delivered, 'items': self.delivered_items,
             **(self._begun[0][1] if self._begun else self._open_rows()),

@@ -53,8 +53,8 @@ class Pack(LeftoverStage):
         when a state is restored. Defaults to 16.
     too_long : {'error', 'cut', 'split'}, optional
         What to do with a sequence that is longer than a row: raise
-        ValueError (the default), cut it off, or split it into several,
-        whose positions start at 0 again.
+        ValueError (the default), cut it off, or split it into several
+        sequences. Positions start at 0 in each of these.
     padding_value : number, optional
         The value after the last sequence of a row, in all sources of
         `data_stream`. Defaults to 0.
@@ -81,7 +81,8 @@ class Pack(LeftoverStage):
         If an argument is invalid; when data are requested, if a sequence is
         too long, or if the sequences of an example differ in length.
     TypeError
-        When data are requested, if a sequence is of another type.
+        When data are requested, if a sequence cannot be converted to the type
+        of the rows.
 
     Notes
     -----
@@ -216,7 +217,7 @@ class Pack(LeftoverStage):
         packed.delivered_items += number_rows(rows, segments, positions)
         data = []
         for place, kind in enumerate(packed.kinds):
-            # A row has items, so their kind is known.
+            # Each row has items, so the kind of its items is known.
             dtype, rest = kind or (self.dtype, ())
             part = empty((*shape, *rest), dtype)
             fill_rows(rows, place, part)
