@@ -8,3 +8,7 @@ ROUNDS: int
 def permute(
     numbers: NDArray[numpy.int64], size: int, keys: Sequence[int],
 ) -> None: ...
+
+def unpermute(
+    numbers: NDArray[numpy.int64], size: int, keys: Sequence[int],
+) -> None: ...

@@ -69,14 +69,37 @@ cdef inline uint64_t once(Network* network, uint64_t number) noexcept nogil:
     return right * network.width + left
 
 
-cdef void fill(Network* network, int64_t* numbers, Py_ssize_t count
-               ) noexcept nogil:
+cdef inline uint64_t back(Network* network, uint64_t number) noexcept nogil:
+    """Return the number whose image under `once` is given."""
+    cdef uint64_t left = number % network.width
+    cdef uint64_t right = number // network.width
+    cdef uint64_t added
+    cdef int step
+    for step in range(_ROUNDS - 2, -1, -2):
+        added = fuel_high(
+            fuel_mix(left + network.keys[step + 1]), network.height)
+        right = right - added if right >= added else (
+            right + network.height - added)
+        added = fuel_high(fuel_mix(right + network.keys[step]), network.width)
+        left = left - added if left >= added else (
+            left + network.width - added)
+    return right * network.width + left
+
+
+cdef void fill(Network* network, int64_t* numbers, Py_ssize_t count,
+               bint backwards) noexcept nogil:
     cdef Py_ssize_t place
     cdef uint64_t number
     for place in range(count):
-        number = once(network, <uint64_t> numbers[place])
-        while number >= network.size:
+        number = <uint64_t> numbers[place]
+        if backwards:
+            number = back(network, number)
+            while number >= network.size:
+                number = back(network, number)
+        else:
             number = once(network, number)
+            while number >= network.size:
+                number = once(network, number)
         numbers[place] = <int64_t> number
 
 
@@ -87,6 +110,19 @@ def permute(cnp.ndarray numbers not None, size, keys):
         and below `size`.
     `keys`: ``ROUNDS`` numbers below 2 ** 64: another permutation for each.
     """
+    replace(numbers, size, keys, False)
+
+
+def unpermute(cnp.ndarray numbers not None, size, keys):
+    """Replace each number below `size` by the number whose image it is, in
+    place.
+
+    The arguments are those of `permute`.
+    """
+    replace(numbers, size, keys, True)
+
+
+cdef object replace(cnp.ndarray numbers, size, keys, bint backwards):
     cdef Network network
     cdef int step
     if (numbers.dtype != numpy.int64 or numbers.ndim != 1
@@ -108,4 +144,4 @@ def permute(cnp.ndarray numbers not None, size, keys):
     cdef int64_t* data = <int64_t*> cnp.PyArray_DATA(numbers)
     cdef Py_ssize_t count = cnp.PyArray_SIZE(numbers)
     with nogil:
-        fill(&network, data, count)
+        fill(&network, data, count, backwards)

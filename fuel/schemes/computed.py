@@ -8,7 +8,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel import config
-from fuel.kernels.permutation import ROUNDS, permute
+from fuel.kernels.permutation import ROUNDS, permute, unpermute
 from fuel.schemes.iteration_scheme import (
     BatchScheme, IndexScheme, check_sized, epoch_state, load_epoch_state)
 from fuel.schemes.requests import (
@@ -20,7 +20,21 @@ from fuel.utils.checks import not_negative, positive
 STORED_SIZE = 2 ** 16
 
 
-class Permutation(Order):
+class Bijection(Order):
+    """An order that has each place once, and can be computed backwards."""
+
+    def place_of(self, numbers: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
+        """Return the numbers whose images are given."""
+        raise NotImplementedError
+
+    def positions_of(self, place: int) -> list[int]:
+        """Return where a place is in the order."""
+        found: list[int] = self.place_of(
+            numpy.array([place], numpy.int64)).tolist()
+        return found
+
+
+class Permutation(Bijection):
     """A permutation of the numbers below `size`, given by seed and epoch.
 
     `part`: number of a part of the epoch, from 1 on; 0 for the whole epoch.
@@ -39,6 +53,7 @@ class Permutation(Order):
         entropy = numpy.random.SeedSequence(
             (self.seed, self.epoch, *([self.part] if self.part else [])))
         self._stored: NDArray[numpy.int64] | None = None
+        self._stored_places: NDArray[numpy.int64] | None = None
         self._keys: list[int] = []
         if self.size <= STORED_SIZE:
             rng = numpy.random.Generator(numpy.random.PCG64(entropy))
@@ -62,6 +77,17 @@ class Permutation(Order):
         numbers = numpy.arange(start, min(stop, self.size), dtype=numpy.int64)
         permute(numbers, self.size, self._keys)
         return numbers
+
+    def place_of(self, numbers: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
+        """Return the numbers whose images are given."""
+        if self._stored is None:
+            found = numpy.array(numbers)
+            unpermute(found, self.size, self._keys)
+            return found
+        if self._stored_places is None:
+            self._stored_places = numpy.empty_like(self._stored)
+            self._stored_places[self._stored] = numpy.arange(self.size)
+        return self._stored_places[numbers]
 
 
 class ComputedShuffle:
@@ -195,7 +221,7 @@ class ComputedShuffledExampleScheme(ComputedShuffle, IndexScheme):
     load_state_dict = load_epoch_state
 
 
-class BlockPermutation(Order):
+class BlockPermutation(Bijection):
     """Permutation that shuffles blocks, then the numbers of a few blocks.
 
     One permutation orders the blocks. A shorter last block stays last, so
@@ -235,6 +261,20 @@ class BlockPermutation(Order):
         order, blocks = self._window(number)
         place, within = numpy.divmod(order(start, stop), self.block_size)
         return blocks[place] * self.block_size + within
+
+    def place_of(self, numbers: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
+        """Return the numbers whose images are given."""
+        turns, within = numpy.divmod(numbers, self.block_size)
+        # A shorter last block stays last.
+        is_full = turns < self._blocks.size
+        turns[is_full] = self._blocks.place_of(turns[is_full])
+        windows, turns = numpy.divmod(turns, self.window)
+        found = turns * self.block_size + within
+        for number in numpy.unique(windows).tolist():
+            chosen, (order, _) = windows == number, self._window(number)
+            found[chosen] = order.place_of(found[chosen]) + (
+                number * self.window * self.block_size)
+        return found
 
     def _window(self, number: int
                 ) -> tuple[Permutation, NDArray[numpy.int64]]:

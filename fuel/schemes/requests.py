@@ -7,6 +7,7 @@ and it advances in constant time.
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from fuel.kernels.draws import draw_order as draw_short_order
 from fuel.kernels.epoch_reader import RequestPosition
+from fuel.schemes.inverse import Inverse
 from fuel.typing import RandomGenerator
 from fuel.utils.rng_state import Snapshot, is_generator, take_snapshot
 from fuel.utils.warn import warn_user
@@ -45,6 +47,10 @@ class RequestIterator(RequestPosition):
     batch_size: Any = None
     # The last request, kept where requests cannot be made by their numbers.
     last: Any = None
+    # The indices that are requested, if they are held, and, from the first
+    # question on, where each of them is.
+    indices: Sequence[Any]
+    _inverse: Inverse | None = None
 
     # Not inherited from Iterator: isinstance is slow for a subclass of an
     # abstract base class.
@@ -121,6 +127,25 @@ class RequestIterator(RequestPosition):
         """Return all indices of the epoch in order, None if not available."""
         return None
 
+    def places_of(self, index: Any) -> list[tuple[int, int]] | None:
+        """Return the places at which the epoch has an index, in order.
+
+        Each is the number of a request, and a number in the request. None if
+        only the requests of the whole epoch tell.
+        """
+        return None
+
+    def _find(self, index: Any) -> Sequence[int]:
+        """Return where an index is in `indices`, in order."""
+        if self._inverse is None:
+            self._inverse = Inverse(self.indices)
+        return self._inverse.find(index)
+
+    def _in_batches(self, positions: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the places of positions in an epoch of full batches."""
+        found = [divmod(position, self.batch_size) for position in positions]
+        return [place for place in found if place[0] < self.num_requests]
+
     def advance(self, count: int) -> None:
         """Leave out the next `count` requests, in constant time."""
         self.position = int(min(self.position + count, self.num_requests))
@@ -134,7 +159,9 @@ class RequestIterator(RequestPosition):
         return copy.copy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), 'position': self.position}
+        state = {**vars(self), 'position': self.position}
+        state.pop('_inverse', None)
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -161,6 +188,10 @@ class ExampleRequests(IndexRequests):
     def _request(self, position: int) -> Any:
         return self.indices[position]
 
+    def places_of(self, index: Any) -> list[tuple[int, int]]:
+        """Return the places at which the epoch has an index, in order."""
+        return [(position, 0) for position in self._find(index)]
+
     def peek(self, count: int) -> list[Any]:
         """Return the next requests without advancing."""
         return list(self.indices[self.position:self.position + count])
@@ -182,6 +213,10 @@ class BatchRequests(RequestIterator):
 
     def _request(self, position: int) -> list[Any]:
         return list(self._part(position))
+
+    def places_of(self, index: Any) -> list[tuple[int, int]]:
+        """Return the places at which the epoch has an index, in order."""
+        return self._in_batches(self._find(index))
 
     def _part(self, position: int) -> Sequence[Any]:
         start = position * self.batch_size
@@ -215,6 +250,11 @@ class Order:
         """Return the whole order, None if it is not in memory."""
         return None
 
+    def positions_of(self, place: int) -> Sequence[int] | None:
+        """Return where a place is in the order, in order; None if only all of
+        the order tells."""
+        return None
+
     def copied(self) -> Any:
         """Return an independent copy of the order, with its draws."""
         return copy.copy(self)
@@ -231,6 +271,7 @@ class ShuffledOrder(Order):
 
     def __init__(self, draw: Draw, rng: RandomGenerator) -> None:
         self._draw_places = draw
+        self._inverse: Inverse | None = None
         self._rng_before = _copy_of(rng)
         self._order: NDArray[Any] | None = self._draw(rng)
 
@@ -238,7 +279,7 @@ class ShuffledOrder(Order):
         return self._draw_places(rng)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), '_order': (
+        return {**vars(self), '_inverse': None, '_order': (
             self._order if self._rng_before is None else None)}
 
     def _drawn(self) -> NDArray[Any]:
@@ -272,6 +313,12 @@ class ShuffledOrder(Order):
         """Return a part of the order."""
         return self._drawn()[start:stop]
 
+    def positions_of(self, place: int) -> Sequence[int]:
+        """Return where a place is in the order, in order."""
+        if self._inverse is None:
+            self._inverse = Inverse(self._drawn())
+        return self._inverse.find(place)
+
 
 class Permuted(RequestIterator):
     """Base of the iterators over indices in another order."""
@@ -293,6 +340,13 @@ class Permuted(RequestIterator):
             return places
         return [self.indices[place] for place in places]
 
+    def _positions_of(self, index: Any) -> list[int] | None:
+        """Return where the epoch has an index, in order, if it is known."""
+        found = [self.order.positions_of(place) for place in self._find(index)]
+        known = [positions for positions in found if positions is not None]
+        return sorted(itertools.chain.from_iterable(known)) if (
+            len(known) == len(found)) else None
+
 
 class PermutedExamples(Permuted, IndexRequests):
     """One index after another, in another order."""
@@ -303,6 +357,12 @@ class PermutedExamples(Permuted, IndexRequests):
 
     def _request(self, position: int) -> Any:
         return self._pick(position, position + 1)[0]
+
+    def places_of(self, index: Any) -> list[tuple[int, int]] | None:
+        """Return the places at which the epoch has an index, in order."""
+        positions = self._positions_of(index)
+        return None if positions is None else [
+            (position, 0) for position in positions]
 
     def peek(self, count: int) -> list[Any]:
         """Return the next requests without advancing."""
@@ -336,6 +396,18 @@ class PermutedBatches(Permuted):
         if self.sorted_indices:
             batch.sort()
         return batch
+
+    def places_of(self, index: Any) -> list[tuple[int, int]] | None:
+        """Return the places at which the epoch has an index, in order."""
+        positions = self._positions_of(index)
+        if positions is None:
+            return None
+        places = self._in_batches(positions)
+        if not self.sorted_indices:
+            return places
+        return [(request, number) for request in dict(places)
+                for number, other in enumerate(self._request(request))
+                if other == index]
 
     def _compact(self, position: int) -> Any:
         if not self._is_identity:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fuel.schemes.iteration_scheme import (
     BatchScheme, DrawnOrder, check_sized, load_rng_state, rng_state)
+from fuel.schemes.inverse import Inverse
 from fuel.schemes.requests import PermutedBatches, ShuffledOrder, num_batches
 from fuel.typing import RandomGenerator
 from fuel.utils.checks import countable, positive
@@ -470,6 +471,17 @@ class BlockOrder(ShuffledOrder):
             start += len(part)
             number += 1
         return parts[0] if len(parts) == 1 else numpy.concatenate(parts)
+
+    def positions_of(self, place: int) -> Sequence[int]:
+        """Return where a place is in the order."""
+        drawn = self._drawn()
+        if self._inverse is None:
+            self._inverse = Inverse(drawn)
+        turn, = self._inverse.find(
+            int(self._borders.searchsorted(place, 'right')) - 1)
+        number = turn // self._window
+        within, = numpy.flatnonzero(self._window_order(number) == place)
+        return int(self._starts[number] + within),
 
 
 def find_known(labels: Any, missing: object = None) -> NDArray[Any] | None:

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fuel.kernels.permutation import ROUNDS, permute
+from fuel.kernels.permutation import ROUNDS, permute, unpermute
+from fuel.schemes.computed import BlockPermutation, Permutation
 
 KEYS = st.lists(st.integers(0, 2 ** 64 - 1), min_size=ROUNDS,
                 max_size=ROUNDS)
@@ -39,6 +40,33 @@ def test_permutation_of_huge_size_keeps_distinct_numbers_distinct(
     images = permuted(size, keys, numbers)
     assert len(set(images.tolist())) == len(numbers)
     assert ((0 <= images) & (images < size)).all()
+
+
+@given(st.integers(1, 2 ** 62) | st.integers(1, 50), KEYS, st.data())
+def test_permutation_backwards_returns_each_number(size, keys, data):
+    """The two kernels undo each other, either one first."""
+    numbers = data.draw(st.lists(st.integers(0, size - 1), max_size=50))
+    images = permuted(size, keys, numbers)
+    unpermute(images, size, keys)
+    assert numbers == images.tolist()
+    unpermute(images, size, keys)
+    permute(images, size, keys)
+    assert numbers == images.tolist()
+
+
+@given(st.integers(1, 10 ** 15) | st.integers(1, 2 ** 17), st.data(),
+       st.integers(0, 2 ** 70), st.integers(0, 9))
+def test_places_of_computed_orders_are_those_of_their_images(
+        size, data, seed, epoch):
+    """Some orders are stored, some computed, some have blocks."""
+    block_size = data.draw(st.integers(max(1, size // 10 ** 12), 10 ** 4))
+    start = data.draw(st.integers(0, size - 1))
+    for order in (Permutation(size, seed, epoch), BlockPermutation(
+            size, block_size, data.draw(st.integers(1, 50)), seed, epoch)):
+        images = order(start, start + 20)
+        assert order.place_of(images).tolist() == list(
+            range(start, min(start + 20, size)))
+        assert order.positions_of(int(images[0])) == [start]
 
 
 @pytest.mark.parametrize('size', [70_000, 65_536, 99_991, 10 ** 12])
@@ -114,5 +142,6 @@ def test_odd_and_even_permutations_are_equally_frequent():
 ])
 def test_permute_bad_arguments_raise(numbers, size, keys, error):
     """Nothing runs on memory that is not what the kernel expects."""
-    with pytest.raises(error):
-        permute(numbers, size, list(keys))
+    for function in (permute, unpermute):
+        with pytest.raises(error):
+            function(numbers, size, list(keys))
