@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fuel.sharding.order import (
+from fuel.sharding.made import (
     DatasetRows, Joined, Made, Merged, Packed, batch_of, cut_rows,
     example_ids, join_parts, single_row)
 

@@ -15,7 +15,7 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.examples import SourceExamples
 from fuel.epochs.stage import Stage, stage_of
 from fuel.kernels.epoch_iterator import EpochIterator
-from fuel.sharding.order import cut_rows
+from fuel.sharding.made import cut_rows
 from fuel.typing import Batch, DatasetLike, SchemeLike, StreamLike
 from fuel.utils.overrides import covers
 from fuel.utils.sparse import count_rows

@@ -5,7 +5,8 @@ All draws come from copies of the schemes and generators.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from fuel.epochs.ahead import ReadAhead
@@ -16,6 +17,7 @@ from fuel.epochs.stage import Stage, children_of, stage_of
 from fuel.epochs.state import (
     RUNNING, Position, available, shallow_state)
 from fuel.kernels.epoch_iterator import EpochIterator
+from fuel.schemes.inverse import as_index
 from fuel.schemes.iteration_scheme import (
     batch_size_of, chooses_examples, is_random_access, num_requests_of)
 from fuel.schemes.ordered import ConstantScheme, size_requests
@@ -23,9 +25,11 @@ from fuel.schemes.sharded_requests import RankRequests, RowRequests
 from fuel.sharding.draws import (
     Draws, FirstEpochs, KeyStart, Known, ListedRequests, Replay, Start,
     scheme_kind, shared_draws, whole_scheme, why_unknown)
+from fuel.sharding.made import DatasetRows, Made
 from fuel.sharding.planned import has_numbered_items
 from fuel.sharding.order import (
-    DatasetRows, EpochOrder, GivenOrder, Made, RemadeOrder, Unordered)
+    ENDLESS, EpochOrder, GivenOrder, RemadeOrder, Unordered)
+from fuel.sharding.places import ItemPlace
 from fuel.sharding.shard_pipeline import copied_scheme
 from fuel.typing import State, StreamLike
 from fuel.utils import rng_state
@@ -78,6 +82,23 @@ class RequestOrder(EpochOrder):
         if request is None:
             raise IndexError(f'the epoch has no item {item}')
         return DatasetRows(self.dataset, request)
+
+    def size(self, item: int) -> int:
+        """Return the number of rows of an item."""
+        size: int | None = self.batch_size
+        return super().size(item) if size is None or (
+            item + 1 >= self.num_items) else size
+
+    def places_of(self, dataset: int, row: object, stop: int = ENDLESS,
+                  ) -> Iterator[ItemPlace]:
+        """Yield the places at which an example comes, in order."""
+        if dataset != self.dataset:
+            return iter(())
+        requests = self.requests
+        found = requests.places_of(as_index(row)) if covers(
+            requests, 'places_of', ('_request', 'request_at')) else None
+        return super().places_of(dataset, row, stop) if found is None else (
+            itertools.starmap(ItemPlace, found))
 
 
 class CarriesInputs:

@@ -107,6 +107,17 @@ class JoinedRequests(RequestIterator):
         return self.parts[place].request_at(
             position - (self._ends[place - 1] if place else 0))
 
+    def places_of(self, index: object) -> list[tuple[int, int]] | None:
+        """Return the places at which the epoch has an index, in order."""
+        found: list[tuple[int, int]] = []
+        for part, end in zip(self.parts, self._ends, strict=True):
+            places = part.places_of(index)
+            if places is None:
+                return None
+            first = end - int(part.num_requests)
+            found += [(first + request, number) for request, number in places]
+        return found
+
 
 def by_number(requests: Iterator[Any], generators: ModuleGenerators | None,
               ) -> RequestIterator:

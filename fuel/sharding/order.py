@@ -11,11 +11,12 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-import numpy
-
+from fuel.schemes.inverse import as_index
 from fuel.schemes.shard import Shard, num_of_rank
-from fuel.schemes.sharded_requests import as_splittable
 from fuel.sharding.dealer import Dealer, Dealt
+from fuel.sharding.made import (
+    DatasetRows, Made, batch_of, cut_rows, join_parts, num_rows)
+from fuel.sharding.places import ItemPlace, ItemPlaces, ScannedPlaces
 
 #: The way to find an item: by a formula; in a permutation that is drawn once;
 #: by computing the items before it once; or not at all.
@@ -24,148 +25,6 @@ KINDS: tuple[Kind, ...] = ('computed', 'drawn', 'replayed', 'none')
 
 # The number of items of an epoch that never ends.
 ENDLESS = 2 ** 62
-
-#: The classes of requests for several rows.
-SEVERAL = (list, tuple, range, slice, numpy.ndarray)
-
-
-class DatasetRows(NamedTuple):
-    """Rows of a data set.
-
-    `dataset`: number of the data set in the pipeline, from 0 on; of items
-        that were read, the data set itself.
-    `rows`: the rows, as a request to the `get_data` of the data set.
-    """
-
-    dataset: Any
-    rows: Any
-
-
-class Joined(NamedTuple):
-    """Parts of a batch whose rows are concatenated."""
-
-    parts: tuple[Made, ...]
-
-
-class Merged(NamedTuple):
-    """Parts of an item whose sources are combined.
-
-    `is_mixed`: whether there are two parts, and the examples of the second are
-        mixed into those of the first.
-    """
-
-    parts: tuple[Made, ...]
-    is_mixed: bool = False
-
-
-class Packed(NamedTuple):
-    """Single examples that are packed into one row."""
-
-    parts: tuple[Made, ...]
-
-
-#: All rows from which an item is made.
-Made: TypeAlias = 'DatasetRows | Joined | Merged | Packed'
-
-
-def example_ids(made: Made) -> list[tuple[int, Any]]:
-    """Return the number of the data set and the index of the example, for each
-    row of an item.
-
-    If sources of several streams are merged, the first stream counts.
-    """
-    if isinstance(made, DatasetRows):
-        rows = as_splittable(made.rows) if isinstance(
-            made.rows, SEVERAL) else [made.rows]
-        return [(made.dataset, row) for row in rows]
-    if isinstance(made, Merged):
-        return example_ids(made.parts[0])
-    return [example for part in made.parts for example in example_ids(part)]
-
-
-def num_rows(made: Made) -> int:
-    """Return the number of rows of an item."""
-    if isinstance(made, Packed):
-        return 1
-    if isinstance(made, DatasetRows):
-        return len(as_splittable(made.rows)) if isinstance(
-            made.rows, SEVERAL) else 1
-    if isinstance(made, Merged):
-        return num_rows(made.parts[0])
-    return sum(map(num_rows, made.parts))
-
-
-def join_parts(parts: Sequence[Made]) -> Made:
-    """Return batches, or rows of batches, concatenated."""
-    return parts[0] if len(parts) == 1 else Joined(tuple(parts))
-
-
-def batch_of(examples: Sequence[Made]) -> Made:
-    """Return single examples as a batch."""
-    merged = [one for one in examples if isinstance(one, Merged)]
-    if len(merged) == len(examples) and len({
-            (len(one.parts), one.is_mixed) for one in merged}) == 1:
-        return merged[0]._replace(parts=tuple([
-            batch_of(column) for column in zip(
-                *[one.parts for one in merged], strict=True)]))
-    found: list[Made] = []
-    for dataset, group in itertools.groupby(examples, _dataset_of):
-        alike = list(group)
-        if dataset is None:
-            found += map(_as_batch, alike)
-            continue
-        rows = [one for one in alike if isinstance(one, DatasetRows)]
-        found.append(rows[0]._replace(rows=[one.rows for one in rows]))
-    return join_parts(found)
-
-
-def _as_batch(made: Made) -> Made:
-    """Return a single merged example as a batch; other items unchanged."""
-    return batch_of([made]) if isinstance(made, Merged) else made
-
-
-def _dataset_of(made: Made) -> int | None:
-    """Return the identity of a single row's data set; None for several rows or
-    parts."""
-    return id(made.dataset) if isinstance(made, DatasetRows) and (
-        not isinstance(made.rows, SEVERAL)) else None
-
-
-def cut_rows(made: Made, rows: slice) -> Made:
-    """Return consecutive rows of a batch."""
-    if isinstance(made, DatasetRows):
-        return made._replace(rows=as_splittable(made.rows)[rows])
-    if isinstance(made, Merged):
-        return made._replace(
-            parts=tuple([cut_rows(part, rows) for part in made.parts]))
-    if isinstance(made, Packed):
-        return made if len(range(1)[rows]) else Joined(())
-    start, stop, _ = rows.indices(num_rows(made))
-    found, passed = [], 0
-    for part in made.parts:
-        count = num_rows(part)
-        first, end = max(start - passed, 0), min(stop - passed, count)
-        if first < end:
-            found.append(cut_rows(part, slice(first, end)))
-        passed += count
-    return join_parts(found)
-
-
-def single_row(made: Made, row: int) -> Made:
-    """Return a row of a batch as a single example."""
-    if isinstance(made, DatasetRows):
-        return made._replace(rows=as_splittable(made.rows)[row])
-    if isinstance(made, Merged):
-        return made._replace(parts=tuple([
-            single_row(part, row) for part in made.parts]))
-    if isinstance(made, Packed):
-        return made
-    for part in made.parts:
-        count = num_rows(part)
-        if row < count:
-            return single_row(part, row)
-        row -= count
-    raise IndexError('a batch has fewer rows')
 
 
 class UnknownOrderError(ValueError):
@@ -218,6 +77,13 @@ class EpochOrder:
     # The least number of items, if the number of items is not known.
     _counted = 0
     takes_share = False
+    # Places that only a scan finds, from the first question on.
+    _scanned: ScannedPlaces | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another order, of other inputs, may begin as a copy.
+        return {name: value for name, value in vars(self).items()
+                if name not in ('_counted', '_scanned')}
 
     @property
     def kind(self) -> Kind:
@@ -270,6 +136,56 @@ class EpochOrder:
         return (batch_of(found) if self.inputs[0].is_single
                 and not self.is_single else join_parts(found))
 
+    def places_of(self, dataset: int, row: object, stop: int = ENDLESS,
+                  ) -> Iterator[ItemPlace]:
+        """Yield the places at which an example comes, in order.
+
+        An example that several merged streams have comes with each of them.
+        In an order without an end, the search goes on without one: ask with
+        `stop`, or take what is needed.
+
+        `dataset`: number of the data set in the pipeline.
+        `row`: the index of the example in the data set.
+        `stop`: number of an item; places from there on may be left out.
+        """
+        self.check_rows()
+        if stop >= ENDLESS and not self.ends:
+            raise UnknownOrderError(
+                'where an example comes is only known from all items of the '
+                'epoch, and this epoch has no known end')
+        if self._scanned is None:
+            self._scanned = ScannedPlaces()
+        return self._scanned.find(self._scan, dataset, row, stop)
+
+    def _scan(self, start: int) -> Iterator[Made]:
+        """Yield the items from a number on."""
+        count = self.num_items
+        for item in itertools.count(start) if count is None else (
+                range(start, int(min(count, ENDLESS)))):
+            try:
+                made = self.make(item)
+            except IndexError:
+                return
+            yield made
+
+    def check_rows(self) -> None:
+        """Raise UnknownOrderError if a stage may change the rows of an
+        item."""
+        for part in self.inputs:
+            part.check_rows()
+
+    def has_dataset(self, dataset: int) -> bool:
+        """Return whether rows come from a data set."""
+        return dataset == self.dataset or any(
+            part.has_dataset(dataset) for part in self.inputs)
+
+    @property
+    def ends(self) -> bool:
+        """True if the items can be counted to an end."""
+        count = self.num_items
+        return all(part.ends for part in self.inputs) if count is None else (
+            bool(count < ENDLESS))
+
     def size(self, item: int) -> int:
         """Return the number of rows of an item."""
         return num_rows(self.make(item))
@@ -295,7 +211,8 @@ class EpochOrder:
         """Return a batch padded with `count` rows from the start of the
         epoch."""
         found = [self.make(item)]
-        for number in itertools.cycle(range(len(self))):
+        for number in itertools.cycle(range(
+                self.count_to(ENDLESS) if self.ends else len(self))):
             if count <= 0:
                 break
             more = cut_rows(self.make(number), slice(count))
@@ -396,6 +313,11 @@ class Unordered(EpochOrder):
         """Raise UnknownOrderError with the reason."""
         raise UnknownOrderError(self.reason)
 
+    def places_of(self, dataset: int, row: object, stop: int = ENDLESS,
+                  ) -> Iterator[ItemPlace]:
+        """Raise UnknownOrderError with the reason."""
+        raise UnknownOrderError(self.reason)
+
     def share(self, shard: Shard) -> EpochOrder:
         """Return the same order."""
         return self
@@ -418,6 +340,23 @@ class GivenOrder(EpochOrder):
     def make(self, item: int) -> Made:
         """Return the row of the data set with the number of the item."""
         return DatasetRows(self.dataset, item)
+
+    def count_to(self, stop: int) -> int:
+        """Return the number of items; `stop` if it is not known."""
+        return stop if self.num_items is None else len(self)
+
+    def places_of(self, dataset: int, row: object, stop: int = ENDLESS,
+                  ) -> Iterator[ItemPlace]:
+        """Yield the item whose number is that of the row."""
+        item, count = as_index(row), self.num_items
+        if dataset == self.dataset and isinstance(item, int) and (
+                0 <= item and (count is None or item < count)):
+            yield ItemPlace(item, 0)
+
+    @property
+    def ends(self) -> bool:
+        """True if the number of items is known."""
+        return self.num_items is not None
 
 
 class RemadeOrder(EpochOrder):
@@ -450,6 +389,17 @@ class RemadeOrder(EpochOrder):
         """Raise UnknownOrderError: the number of rows is not known."""
         raise UnknownOrderError(self.unsized)
 
+    def places_of(self, dataset: int, row: object, stop: int = ENDLESS,
+                  ) -> Iterator[ItemPlace]:
+        """Raise UnknownOrderError if rows come from the data set."""
+        if self.has_dataset(dataset):
+            self.check_rows()
+        return iter(())
+
+    def check_rows(self) -> None:
+        """Raise UnknownOrderError: the rows are not known."""
+        raise UnknownOrderError(self.unsized)
+
 
 class _Whole:
     """Adapter of an order of all ranks for :class:`Dealer`."""
@@ -480,6 +430,10 @@ class RankOrder(EpochOrder):
         self.shard = shard
         # Numbers of the items with which the known steps begin.
         self._starts = [0]
+        self._padded: tuple[int, ItemPlaces] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), '_padded': None}
 
     @property
     def own_kind(self) -> Kind:
@@ -498,6 +452,8 @@ class RankOrder(EpochOrder):
         shard, count = self.shard, self.inputs[0].num_items
         if count is None or not shard.splits:
             return None if count is None else num_of_rank(count, shard)
+        if count >= ENDLESS:
+            return count
         if not self._is_uneven:
             return count - bool(count and self._deal(count - 1) is None)
         for item in itertools.count():
@@ -538,3 +494,43 @@ class RankOrder(EpochOrder):
                 if rows.total > rows.real else whole.make(dealt.item))
         assert isinstance(rows.rows, slice)
         return cut_rows(made, rows.rows)
+
+    @property
+    def ends(self) -> bool:
+        """True if the items can be counted to an end."""
+        return self.inputs[0].ends
+
+    def places_of(self, dataset: int, row: object, stop: int = ENDLESS,
+                  ) -> Iterator[ItemPlace]:
+        """Yield the places at which the rank gets an example, in order."""
+        if self._is_uneven:
+            yield from super().places_of(dataset, row, stop)
+            return
+        if self._padded is None:
+            self._padded = self._find_padded()
+        padded, step = self._padded[0], self.shard.step
+        for place in self.inputs[0].places_of(dataset, row, stop * step):
+            item = place.item // step
+            dealt = None if item == padded or (
+                place.item % step != self.shard.offset) else self.dealt(item)
+            if dealt is None:
+                continue
+            if dealt.rows is None:
+                yield ItemPlace(item, place.offset)
+            elif place.offset in dealt.rows.places:
+                yield ItemPlace(item, dealt.rows.places.index(place.offset))
+        yield from self._padded[1].find(dataset, row)
+
+    def _find_padded(self) -> tuple[int, ItemPlaces]:
+        """Return the number of the item that repeats examples, -1 if none
+        does; and the places in it."""
+        whole = self.inputs[0]
+        count = whole.count_to(ENDLESS) if (
+            self.shard.uneven == 'pad' and whole.ends) else 0
+        last = (count - 1) // self.shard.step
+        dealt = self.dealt(last) if count else None
+        if dealt is None or not (dealt.repeats or (
+                dealt.rows is not None
+                and dealt.rows.total > dealt.rows.real)):
+            return -1, ItemPlaces((), 0)
+        return last, ItemPlaces((self.make(last),), last)

@@ -3,9 +3,11 @@ the items in these orders."""
 from __future__ import annotations
 
 import functools
+import heapq
 import weakref
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, takewhile
 from typing import Any, Self
 
 from fuel.epochs.epoch import Epoch
@@ -16,9 +18,10 @@ from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
 from fuel.schemes.requests import BatchSizeRequests
 from fuel.sharding.asking import OrderQuery, StageEpoch
+from fuel.sharding.made import Made, Merged, single_row
 from fuel.sharding.order import (
-    ENDLESS, DatasetRows, EpochOrder, GivenOrder, ItemPart, Kind, Made,
-    Merged, Unordered)
+    ENDLESS, EpochOrder, GivenOrder, ItemPart, Kind, Unordered)
+from fuel.sharding.places import ItemPlace, places_in
 from fuel.sharding.planned import (
     ItemPlan, items_of, read_at, read_rows_at, seek, source_of)
 from fuel.typing import Batch, StreamLike
@@ -116,13 +119,50 @@ class CutOrder(EpochOrder):
 
     def make(self, item: int) -> Made:
         """Return the rows of a batch."""
-        count = len(self.places(item))
-        if not count or item >= self.num_requests or (
-                self.strictness == 1 and count < (
-                    self.last_size if item == self.num_requests - 1
-                    else self.full)):
+        if not self._exists(item):
             raise IndexError(f'the epoch has no item {item}')
-        return super().make(item)
+        return self.made_of(self.parts(item))
+
+    def _exists(self, item: int) -> bool:
+        """Return whether there is an item with a number."""
+        count = len(self.places(item))
+        return 0 < count and item < self.num_requests and not (
+            self.strictness == 1 and count < (
+                self.last_size if item == self.num_requests - 1
+                else self.full))
+
+    def places_of(self, dataset: int, row: object, stop: int = ENDLESS,
+                  ) -> Iterator[ItemPlace]:
+        """Yield the places at which an example comes, in order."""
+        below, last = self.inputs[0], -1
+        stop = self._stop_below(int(min(stop, self.num_requests)) * self.full)
+        for place in below.places_of(dataset, row, stop):
+            item, offset = divmod(self._number(place), self.full)
+            if item >= self.num_requests:
+                return
+            if item == last or offset >= len(self.places(item)) or (
+                    not self._exists(item)):
+                continue
+            if below.unsized:
+                # An example may be made of several rows.
+                last = item
+                yield from places_in(self.make(item), item, dataset, row)
+            else:
+                yield ItemPlace(item, offset)
+
+    def _number(self, place: ItemPlace) -> int:
+        """Return the number of an example, given its place in the input."""
+        return place.item
+
+    def _stop_below(self, stop: int) -> int:
+        """Return the number of the first item of the input behind a number of
+        examples."""
+        return stop
+
+    @property
+    def ends(self) -> bool:
+        """True if the items can be counted to an end."""
+        return self.num_requests < ENDLESS or super().ends
 
     def parts(self, item: int) -> Iterable[ItemPart]:
         """Return the examples of an item."""
@@ -227,6 +267,19 @@ class RowOrder(CutOrder):
         return (batch, self._ends[batch - 1] if batch else 0,
                 self._ends[batch] if batch < len(self._ends) else row)
 
+    def _number(self, place: ItemPlace) -> int:
+        """Return the number of a row, given its place in the input."""
+        if self._size is not None:
+            return place.item * self._size + place.offset
+        ends = self._ends
+        while len(ends) < place.item:
+            self.total_to(ends[-1] + 1 if ends else 1)
+        return (ends[place.item - 1] if place.item else 0) + place.offset
+
+    def _stop_below(self, stop: int) -> int:
+        """Return the number of the first batch behind a number of rows."""
+        return ENDLESS if stop >= ENDLESS else self._find(stop)[0] + 1
+
     def parts_at(self, places: range) -> Iterator[ItemPart]:
         """Yield the batches that contain consecutive rows, and which rows of
         each batch these are."""
@@ -258,15 +311,7 @@ class ExampleOrder(RowOrder):
 
     def make(self, item: int) -> Made:
         """Return a single row."""
-        return _single(super().make(item))
-
-
-def _single(made: Made) -> Made:
-    """Return a batch of one row as a single example."""
-    if isinstance(made, DatasetRows):
-        row, = made.rows
-        return made._replace(rows=row)
-    return made._replace(parts=tuple(map(_single, made.parts)))
+        return single_row(super().make(item), 0)
 
 
 class MergedOrder(EpochOrder):
@@ -305,6 +350,23 @@ class MergedOrder(EpochOrder):
     def parts(self, item: int) -> Iterable[ItemPart]:
         """Return the items that are merged."""
         return [ItemPart(place, (item,)) for place in range(len(self.inputs))]
+
+    def places_of(self, dataset: int, row: object, stop: int = ENDLESS,
+                  ) -> Iterator[ItemPlace]:
+        """Yield the places at which an example comes in any of the inputs, in
+        order."""
+        stop = min([stop, *[part.count_to(ENDLESS) for part in self.inputs
+                            if part.ends]])
+        for place, _ in groupby(heapq.merge(*[
+                part.places_of(dataset, row, stop) for part in self.inputs])):
+            if place.item >= stop:
+                return
+            yield place
+
+    @property
+    def ends(self) -> bool:
+        """True if the items can be counted to an end."""
+        return any(part.ends for part in self.inputs)
 
     def made_of(self, parts: Iterable[ItemPart]) -> Made:
         """Return an item that merges parts of all inputs."""
@@ -350,6 +412,18 @@ class TakenOrder(EpochOrder):
             raise IndexError(f'the epoch has no item {item}')
         return super().make(item)
 
+    def places_of(self, dataset: int, row: object, stop: int = ENDLESS,
+                  ) -> Iterator[ItemPlace]:
+        """Yield the places at which an example comes, in order."""
+        return takewhile(
+            lambda place: place.item < self.most,
+            self.inputs[0].places_of(dataset, row, min(stop, self.most)))
+
+    @property
+    def ends(self) -> bool:
+        """True: the number of items has a limit."""
+        return True
+
     def parts(self, item: int) -> Iterable[ItemPart]:
         """Return the input's item with the same number."""
         return ItemPart(0, (item,)),
@@ -386,6 +460,17 @@ class ChainedOrder(EpochOrder):
                 return place, item
             item -= count
         return len(self.inputs), 0
+
+    def places_of(self, dataset: int, row: object, stop: int = ENDLESS,
+                  ) -> Iterator[ItemPlace]:
+        """Yield the places at which an example comes, in order."""
+        first = 0
+        for part in self.inputs:
+            for place in part.places_of(dataset, row, stop - first):
+                yield place._replace(item=first + place.item)
+            if not part.ends or first >= stop:
+                return
+            first += part.count_to(ENDLESS)
 
     def parts(self, item: int) -> Iterable[ItemPart]:
         """Return the input's item that becomes this item."""

@@ -17,7 +17,7 @@ from fuel.epochs.state import NOT_STARTED, RUNNING
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import batch_size_of, chooses_examples
 from fuel.schemes.shard import Shard, as_shard
-from fuel.sharding.order import DatasetRows
+from fuel.sharding.made import DatasetRows
 from fuel.streams.arguments import (
     StreamOptions, check_visited, refuse_no_dataset, refuse_positional,
     refuse_scheme_misfit, scheme_of)

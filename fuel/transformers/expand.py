@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, NoReturn
 
 from fuel.epochs.examples import SourceExamples
@@ -10,8 +12,10 @@ from fuel.epochs.stage import stage_of
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
 from fuel.sharding.asking import StageEpoch
+from fuel.sharding.made import Made
 from fuel.sharding.order import (
-    EpochOrder, ItemPart, Made, UnknownOrderError, Unordered)
+    ENDLESS, EpochOrder, ItemPart, UnknownOrderError, Unordered)
+from fuel.sharding.places import ItemPlace
 from fuel.sharding.planned import seek
 from fuel.sharding.stage_orders import OrderPlan
 from fuel.transformers.base import as_tuple, missing
@@ -71,6 +75,20 @@ class PieceOrder(EpochOrder):
     def find(self, item: int) -> tuple[int, int]:
         """Return the item of a piece, and the piece's number in the item."""
         return divmod(item, self.times) if self.times else (0, 0)
+
+    def places_of(self, dataset: int, row: object, stop: int = ENDLESS,
+                  ) -> Iterator[ItemPlace]:
+        """Yield the places at which an example comes, in order."""
+        if not self.times:
+            return
+        for item, places in groupby(
+                self.inputs[0].places_of(
+                    dataset, row, -(-stop // self.times)),
+                attrgetter('item')):
+            offsets = [place.offset for place in places]
+            for piece in range(item * self.times, (item + 1) * self.times):
+                for offset in offsets:
+                    yield ItemPlace(piece, offset)
 
     def parts(self, item: int) -> Iterable[ItemPart]:
         """Return the item that a piece is made of."""

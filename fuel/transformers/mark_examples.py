@@ -13,7 +13,7 @@ from fuel.epochs.pipeline import child_streams, datasets_of, source_examples
 from fuel.epochs.stage import Stage, children_of, stage_of
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.sharded_requests import as_splittable
-from fuel.sharding.order import (
+from fuel.sharding.made import (
     SEVERAL, DatasetRows, Joined, Made, Merged, Packed)
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import ALL, Transformer

@@ -5,7 +5,7 @@ import copy
 import heapq
 import math
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
 import numpy
@@ -17,7 +17,8 @@ from fuel.epochs.examples import SourceExamples
 from fuel.epochs.pipeline import source_examples
 from fuel.sharding.asking import StageEpoch
 from fuel.sharding.draws import Draws
-from fuel.sharding.order import EpochOrder, ItemPart
+from fuel.sharding.order import ENDLESS, EpochOrder, ItemPart
+from fuel.sharding.places import ItemPlace
 from fuel.sharding.planned import ItemPlan, items_of, read_at, seek
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
@@ -386,7 +387,7 @@ class BufferOrder(EpochOrder):
         self._part = -1, [0]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items()
+        return {name: value for name, value in super().__getstate__().items()
                 if name not in ('_marks', '_part')}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -423,6 +424,35 @@ class BufferOrder(EpochOrder):
                 start + self._every)))]
         if part == len(self._marks) - 1:
             self._marks.append(held)
+
+    def places_of(self, dataset: int, row: object, stop: int = ENDLESS,
+                  ) -> Iterator[ItemPlace]:
+        """Yield the places at which an example comes, in order."""
+        # No example comes earlier by the size of the buffer.
+        size = self.size_of_buffer
+        waiting: list[ItemPlace] = []
+        for place in self.inputs[0].places_of(dataset, row, stop + size):
+            while waiting and waiting[0].item <= place.item - size:
+                yield heapq.heappop(waiting)
+            heapq.heappush(waiting, place._replace(
+                item=self._number(place.item)))
+        yield from sorted(waiting)
+
+    def _number(self, place: int) -> int:
+        """Return the number of the item that is a given example of the input.
+
+        It is computed from the moments of the examples nearby: each is at
+        most the example's place, and greater than that place less the size of
+        the buffer.
+        """
+        size, held = self.size_of_buffer, _Held(0, None)
+        when = _when(key := self.draws.at(self.place), size, held, place)
+        first = min(place, int(when) + 1) if when >= size else 0
+        stop = int(when) + size
+        stop = min(stop, self.inputs[0].count_to(stop))
+        return first + sum(
+            (_when(key, size, held, other), other) < (when, place)
+            for other in range(first, stop))
 
     def parts(self, item: int) -> Iterable[ItemPart]:
         """Return the example of the input."""

@@ -24,9 +24,9 @@ from fuel.schemes import (
 )
 from fuel.schemes.shard import Shard
 from fuel.sharding.asking import epoch_order
-from fuel.sharding.order import (
-    DatasetRows, Joined, Merged, UnknownOrderError, batch_of, cut_rows,
-    example_ids, num_rows)
+from fuel.sharding.made import (
+    DatasetRows, Joined, Merged, batch_of, cut_rows, example_ids, num_rows)
+from fuel.sharding.order import UnknownOrderError
 from fuel.streams import DataStream
 from fuel.transformers import (
     Batch,
@@ -203,6 +203,20 @@ def test_rows_of_an_unknown_number_of_batches_are_counted_as_they_come():
     order = epoch_order(stream)
     assert [3, 3] == [num_rows(made) for made in order]
     assert 6 == sum(len(batch) for _, batch in stream)
+
+
+def test_share_of_items_that_were_counted_is_counted_anew():
+    """The number of all items is not that of a share's."""
+    def build():
+        return Batch(Unpack(over(Resumed())), ConstantScheme(2))
+
+    order = epoch_order(build())
+    assert order.count_to(9) == 3
+    shares = [order.share(Shard(rank, 2)) for rank in range(2)]
+    assert [share.count_to(9) for share in shares] == [2, 1]
+    for share in shares:
+        with pytest.raises(IndexError):
+            share[2]
 
 
 def test_items_say_the_numbers_of_data_sets_in_the_order_of_the_pipeline():

@@ -19,7 +19,8 @@ from fuel.datasets import IndexableDataset
 from fuel.schemes import ConstantScheme, ShuffledScheme
 from fuel.schemes.shard import Shard
 from fuel.sharding.asking import epoch_order
-from fuel.sharding.order import DatasetRows, Merged, UnknownOrderError
+from fuel.sharding.made import DatasetRows, Merged
+from fuel.sharding.order import UnknownOrderError
 from fuel.streams import DataStream
 from fuel.transformers import Cache, Mix, MultiThreading
 

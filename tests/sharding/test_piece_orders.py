@@ -8,8 +8,8 @@ from fuel.datasets import IndexableDataset
 from fuel.schemes import ConstantScheme, SequentialExampleScheme
 from fuel.schemes.shard import Shard
 from fuel.sharding.asking import epoch_order
-from fuel.sharding.order import (
-    DatasetRows, Joined, UnknownOrderError, example_ids)
+from fuel.sharding.made import DatasetRows, Joined, example_ids
+from fuel.sharding.order import UnknownOrderError
 from fuel.streams import DataStream
 from fuel.transformers import (
     Batch, Cache, Chain, Expand, Mix, Take, Unpack)

@@ -16,7 +16,8 @@ from fuel.schemes import (
     ShuffledScheme)
 from fuel.server import Server
 from fuel.sharding.asking import epoch_order
-from fuel.sharding.order import UnknownOrderError, example_ids
+from fuel.sharding.made import example_ids
+from fuel.sharding.order import UnknownOrderError
 from fuel.streams import DataStream, ServerDataStream
 from fuel.testing import ReplayProcess, check_stream
 from fuel.transformers import (

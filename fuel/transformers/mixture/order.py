@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import copy
 import functools
+import heapq
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from numpy.typing import NDArray
 import numpy
 
 from fuel.exceptions import StateMismatchError
-from fuel.schemes.mixing import MixingRequests, as_thresholds
+from fuel.schemes.mixing import (
+    BITS, BLOCK, MixingRequests, as_thresholds)
 from fuel.sharding.draws import Draws, FirstEpochs
+from fuel.sharding.made import Made
 from fuel.sharding.order import (
-    ENDLESS, EpochOrder, Kind, Made, UnknownOrderError)
+    ENDLESS, EpochOrder, Kind, UnknownOrderError)
+from fuel.sharding.places import ItemPlace
 from fuel.typing import State
 
 #: A number of items of each stream.
@@ -243,6 +247,16 @@ class Stretch(NamedTuple):
         return lengths - (self.taken - self.begun)
 
 
+class Span(NamedTuple):
+    """A stretch with its end.
+
+    `taken`: number of items that each stream has given at its end.
+    """
+
+    stretch: Stretch
+    taken: Counts
+
+
 class Beginning(NamedTuple):
     """The streams of a mixture as its epoch begins.
 
@@ -285,7 +299,8 @@ class MixedOrder(EpochOrder):
         self._are_all = False
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {**vars(self), '_stretches': [], '_are_all': False}
+        kept = {**super().__getstate__(), '_stretches': [],
+                '_are_all': False}
         kept.pop('num_items', None)
         return kept
 
@@ -385,6 +400,80 @@ class MixedOrder(EpochOrder):
         _, number, part = self.find(item)
         return part.make(number)
 
+    def places_of(self, dataset: int, row: object, stop: int = ENDLESS,
+                  ) -> Iterator[ItemPlace]:
+        """Yield the places at which an example comes, in order."""
+        stop = min(stop, self.num_items)
+        if not stop:
+            return iter(())
+        # It raises an error unless the first items are known.
+        self._stretch_of(0)
+        return heapq.merge(*[
+            self._places_from(place, dataset, row, stop)
+            for place, part in enumerate(self.inputs)
+            if part.has_dataset(dataset)])
+
+    def _places_from(self, place: int, dataset: int, row: object, stop: int
+                     ) -> Iterator[ItemPlace]:
+        """Yield the places at which an example comes from an input."""
+        number, span = 0, self._span(0)
+        while span is not None and span.stretch.start < stop:
+            begun, part = span.stretch.begun[place], span.stretch.inputs[place]
+            limit = ENDLESS if part.ends or stop >= ENDLESS else int(
+                self._taken_to(stop)[place] - begun)
+            for found in part.places_of(dataset, row, limit):
+                # The number of the item among all that the input has given.
+                wanted = found.item + int(begun)
+                while span is not None and span.taken[place] <= wanted:
+                    number += 1
+                    span = self._span(number)
+                if span is None:
+                    return
+                earlier = int(span.stretch.taken[place])
+                if wanted >= earlier:
+                    yield ItemPlace(self._item_of(
+                        span.stretch, place, wanted - earlier), found.offset)
+            while span is not None and span.stretch.begun[place] == begun:
+                number += 1
+                span = self._span(number)
+
+    def _taken_to(self, stop: int) -> Counts:
+        """Return how many items each input has given before an item."""
+        stretch = self._stretch_of(stop - 1)
+        return stretch.taken + self.points.counts(
+            stretch.start, stop, as_thresholds(stretch.weights))
+
+    def _span(self, number: int) -> Span | None:
+        """Return a stretch with its end, by its number; None after the
+        last."""
+        while len(self._stretches) <= number + 1 and not self._are_all:
+            self._stretch_of(self._stretches[-1].start)
+        found = self._stretches[number:number + 2]
+        if len(found) == 2:
+            return Span(found[0], found[1].taken)
+        return Span(found[0], found[0].taken + self.points.counts(
+            found[0].start, self.num_items,
+            as_thresholds(found[0].weights))) if found else None
+
+    def _item_of(self, stretch: Stretch, place: int, number: int) -> int:
+        """Return the item that an input gives to a stretch, by its number
+        among these."""
+        thresholds, start = as_thresholds(stretch.weights), stretch.start
+
+        def given(stop: int) -> int:
+            return int(self.points.counts(start, stop, thresholds)[place])
+
+        width = int(numpy.diff(thresholds, prepend=0)[place])
+        # Points are so even that the item is near this one.
+        expected, reach = start + (number << BITS) // width, BLOCK
+        first, stop = max(start, expected - reach), expected + reach
+        while given(first) > number or given(stop) <= number:
+            reach *= 2
+            first, stop = max(start, expected - reach), expected + reach
+        item: int = first + bisect_right(
+            range(first, stop), number, key=given) - 1
+        return item
+
     def size(self, item: int) -> int:
         """Return the number of rows of an item."""
         _, number, part = self.find(item)
@@ -410,9 +499,7 @@ class MixedOrder(EpochOrder):
                     'give it an epoch_size')
             stretch = self._stretch_of(self.most - 1)
             inputs = stretch.inputs
-            given = (stretch.taken - stretch.begun + self.points.counts(
-                stretch.start, self.most,
-                as_thresholds(stretch.weights))).tolist()
+            given = (self._taken_to(self.most) - stretch.begun).tolist()
         else:
             inputs = tuple([part.following(draws) for part in inputs])
         ours = copy.copy(self)
