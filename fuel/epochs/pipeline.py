@@ -85,6 +85,8 @@ def source_examples(iterator: Iterator[Any] | ReadAhead,
             stage.own_shard is not None):
         dealt: SourceExamples | None = epoch.dealt if count == 1 else None
         return dealt
+    if stage.is_remote and not (epoch.is_asked and count == 1):
+        return None
     requests = _last_requests(epoch, count)
     if requests is None:
         return None

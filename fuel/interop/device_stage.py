@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from fuel.describe.pipeline import stream_text
-from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import length_of
+from fuel.epochs.epoch import Epoch, asking
+from fuel.epochs.pipeline import length_of, source_examples
 from fuel.epochs.state import position_of
 from fuel.transformers.sourcewise import AgnosticTransformer
 from fuel.transformers.base import Transformer
@@ -67,6 +67,9 @@ class DeviceStage(AgnosticTransformer):
     _copier: Copier | None = None
     _held: tuple[int, Any] = (_NOTHING, None)
     _position: Any = None
+    # The examples of the item read last, and those of the item delivered
+    # last; None unless a stage above asks for them.
+    _found: tuple[Any, Any] | None = None
     dtype: str | dict[str, str] | None = None
     unsaved_arguments: tuple[str, ...] = ('copies',)
 
@@ -83,7 +86,8 @@ class DeviceStage(AgnosticTransformer):
             # transform_any() makes batches that are not on the device yet.
             self.pure = False
             self.epoch_attributes = (
-                *Transformer.epoch_attributes, '_held', '_position')
+                *Transformer.epoch_attributes, '_held', '_position',
+                '_found')
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
@@ -138,6 +142,7 @@ class DeviceStage(AgnosticTransformer):
         """Set the attributes that belong to a new epoch."""
         if self.copies:
             self._held, self._position = (_NOTHING, None), None
+            self._found = (None, None) if asking.examples else None
         super().start_epoch()
 
     def open_reader(self, epoch: Epoch) -> EpochReader | None:
@@ -164,6 +169,8 @@ class DeviceStage(AgnosticTransformer):
         # Finish this copy before the next one starts: afterwards this would
         # wait for both.
         ready = self._copier.finish(held)
+        if self._found is not None:
+            self._found = None, self._found[0]
         self._read_next(request)
         return ready
 
@@ -174,10 +181,19 @@ class DeviceStage(AgnosticTransformer):
             assert self._copier is not None
             data = self._copier.start(super().get_data(request))
             self._held = _ITEM, data
+            if self._found is not None:
+                self._found = source_examples(
+                    self.child_epoch_iterator, 1), self._found[1]
         except StopIteration:
             self._held = _END, None
         except Exception as error:  # noqa: BLE001 - raised in its turn
             self._held = _ERROR, error
+
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples of the last item."""
+        if self.copies:
+            return self._found and self._found[1]
+        return super().source_examples(requests)
 
     def get_child_position(self) -> Any:
         """Return the position of the stream before the batch copied in

@@ -245,6 +245,20 @@ def epoch_order(stream: StreamLike) -> EpochOrder:
             query.running(stream, running))
 
 
+def order_of_state(stream: StreamLike, state: State) -> EpochOrder:
+    """Return the order of an epoch that was saved, for the rank that saved it.
+
+    Its rows have data sets in the place of their numbers.
+    """
+    reason = shared_draws(stream).now
+    if reason:
+        return Unordered(reason)
+    query = OrderQuery(datasets={
+        id(dataset): dataset for dataset in datasets_of(stream)})
+    order, shard = query.next_epoch(stream, state), stage_of(stream).shard
+    return order if shard is None else order.share(shard)
+
+
 class OrderQuery:
     """Computes the order of a pipeline.
 
@@ -256,7 +270,7 @@ class OrderQuery:
     """
 
     def __init__(self, drawn_positions: Sequence[Position] = (),
-                 datasets: dict[int, int] | None = None) -> None:
+                 datasets: dict[int, Any] | None = None) -> None:
         self.draws = Draws([], [])
         self.known: dict[int, Any] = {}
         self.datasets = {} if datasets is None else datasets

@@ -62,10 +62,12 @@ class EpochOrder:
     `place`: place of this order's own draw in `draws`; None if there is none.
     `takes_share`: whether ranks share the items of this order, rather than
         the items of an input.
+    `name`: name of the stage, if it may change the rows of a batch.
     """
 
     own_kind: Any = 'computed'
     reason = ''
+    name = ''
     inputs: tuple[EpochOrder, ...] = ()
     num_items: Any = None
     batch_size: Any = None
@@ -248,6 +250,12 @@ class EpochOrder:
         known."""
         return next(filter(None, [
             part.unsized for part in self.inputs]), '')
+
+    def unsized_by(self) -> str:
+        """Return the name of the stage for which the number of rows of an item
+        is unknown."""
+        return next((part.unsized_by() for part in self.inputs
+                     if part.unsized), self.name)
 
     def epoch(self, count: int) -> EpochOrder:
         """Return the order of the epoch `count` epochs later, or earlier if

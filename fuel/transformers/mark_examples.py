@@ -58,10 +58,11 @@ class MarkExamples(Transformer):
     ------
     ValueError
         If there is a source of that name, `data_stream` has no source `of`,
-        or the stream is made by workers, threads or a server.
+        or a server makes the items.
     NotImplementedError
         When data are requested, if a stage below changes the rows of a batch
-        or does not say from which examples it makes an item, or if a row is
+        or does not say from which examples it makes an item, if workers or
+        threads make items whose order depends on the data, or if a row is
         not an integer.
 
     Notes
@@ -157,7 +158,10 @@ class MarkExamples(Transformer):
         """
         found = source_examples(self.child_epoch_iterator, 1)
         if found is None:
-            _refuse(_stage_without(self.child_epoch_iterator).name)
+            unknown = _stage_without(self.child_epoch_iterator)
+            if unknown.is_remote:
+                raise NotImplementedError(_ELSEWHERE.format(unknown.name))
+            _refuse(unknown.name)
         if not found.in_order:
             _refuse(found.stage or stage_of(self.data_stream).name)
         tables = [self._table(found.made, is_partner)
@@ -248,6 +252,11 @@ class MarkExamples(Transformer):
         return table
 
 
+_ELSEWHERE = (
+    'MarkExamples cannot see the examples that {} makes items of, since they '
+    'are made elsewhere or prefetched: put MarkExamples before that stage')
+
+
 def _refuse(name: str) -> NoReturn:
     raise NotImplementedError(
         f'MarkExamples cannot tell which rows of an item of {name} come from '
@@ -273,14 +282,11 @@ def _packs(stream: StreamLike) -> bool:
 
 
 def _check_process(stream: StreamLike) -> None:
-    """Raise ValueError if items are made elsewhere, or are prefetched."""
+    """Raise ValueError if a server makes items."""
     stage = stage_of(stream)
-    if stage.is_remote or stage.passes_items_on:
+    if stage.is_remote and not stage.inputs:
         raise ValueError(
-            f'MarkExamples cannot see the examples that {stage.name} makes '
-            'items of, since they are made elsewhere or prefetched: put '
-            'MarkExamples before that stage'
-            + ('' if stage.inputs else ', in the server'))
+            f'{_ELSEWHERE.format(stage.name)}, in the server')
     for child in child_streams(stream):
         _check_process(child)
 

@@ -1,17 +1,21 @@
 """Base of the stages that workers run, on this host or on a cluster."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Unpack
+from typing import Any, Unpack
 
 from fuel import config
 from fuel.epochs.epoch import Epoch
+from fuel.epochs.examples import SourceExamples
 from fuel.epochs.pipeline import length_of, require_one_to_one
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.state import RUNNING, as_state
 from fuel.epochs.stage import Stage, stage_of
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.profiling.measurements import keep_sums
+from fuel.sharding.asking import order_of_state
+from fuel.sharding.order import UnknownOrderError, Unordered
 from fuel.streams.arguments import StreamOptions
 from fuel.streams.stage import StreamStage
 from fuel.transformers.base import ALL, Transformer
@@ -229,6 +233,26 @@ class WorkerStage(RemoteStream, Transformer):
     # Its items are those of the stream that it reads.
     __fuel_passes_on__ = True
     keeps = ALL
+
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples of the last item, if its order is known."""
+        stage, session = stage_of(self), self.session
+        if stage.most_skipped:
+            return None
+        if session.order is None:
+            try:
+                session.order = order_of_state(
+                    self.data_stream, as_state(session.position()))
+            except TypeError as error:
+                session.order = Unordered(str(error))
+        shard = stage.shard
+        item = requests[0] // (1 if shard is None else shard.step)
+        try:
+            found = SourceExamples(session.order[item])
+        except (IndexError, UnknownOrderError):
+            return None
+        return found.unordered(session.order.unsized_by()) if (
+            session.order.unsized) else found
 
     def num_items(self) -> int | None:
         """Return the number of items of an epoch of `data_stream`."""

@@ -348,11 +348,13 @@ class WorkerSession(RemoteSession[StreamLike]):
     `end`: the position at the end of an epoch that was over when the session
         was pickled; None otherwise.
     `is_exact`: whether the workers time each item.
+    `order`: the order of the items, once a stage above asks for it.
     """
 
     most_skipped = 0
     is_exact = False
     end: State | Exception | None = None
+    order: Any = None
 
     resume: State | None
 

@@ -2,6 +2,7 @@
 import itertools
 from contextlib import suppress
 from functools import partial
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -10,6 +11,7 @@ from support import pipelines
 from fuel.datasets import Dataset, IndexableDataset, IterableDataset
 from fuel.epochs.pipeline import datasets_of
 from fuel.epochs.readers import takes_requests
+from fuel.interop.device_stage import DeviceStage
 from fuel.interop.paddle import ProviderDataset
 from fuel.schemes import (
     ConcatenatedScheme, ConstantScheme, IterationScheme, SequentialScheme,
@@ -35,9 +37,8 @@ N = 14
 OF_THE_ITEM = {
     'Mapping', 'Mapping add_sources', 'SortMapping', 'Mapping dict',
     'SeededMapping', 'sparse Mapping', 'sparse SortMapping',
-    'Expand batches', 'Noisy', 'Noisy left-overs', 'Running'}
-# Their items are made elsewhere.
-ELSEWHERE = {'MultiProcessing', 'MultiThreading', 'sparse MultiProcessing'}
+    'MultiProcessing', 'MultiThreading', 'Expand batches', 'Noisy',
+    'Noisy left-overs', 'Running'}
 # Many rows are alike.
 ALIKE = {'IndexableDataset records', 'Windows HDF5Dataset',
          'sharded TextFile'}
@@ -139,7 +140,7 @@ def as_marked(stream):
 
 
 @pytest.mark.parametrize('name', sorted(
-    pipelines.PIPELINES.keys() - OF_THE_ITEM - ELSEWHERE - CHANGED))
+    pipelines.PIPELINES.keys() - OF_THE_ITEM - CHANGED))
 def test_marks_are_where_the_data_come_from(name, files):
     """The data set's own row has what the marked row has."""
     stream = pipelines.build(name, files)
@@ -174,13 +175,6 @@ def test_rows_that_are_not_known_are_refused(name, files):
         stream = stream.data_stream
         names.append(type(stream).__name__)
     assert any(f'an item of {name} ' in str(caught.value) for name in names)
-
-
-@pytest.mark.parametrize('name', sorted(ELSEWHERE))
-def test_items_of_workers_are_refused(name, files):
-    """The stage is put before the workers."""
-    with pytest.raises(ValueError, match='MarkExamples before that stage'):
-        MarkExamples(pipelines.build(name, files))
 
 
 def test_marks_pass_through_workers_threads_and_server(files):
@@ -487,6 +481,67 @@ def test_examples_that_are_mixed_twice_have_their_own_mark():
     (_, marks, partners), = MarkExamples(build(), partner='with')
     assert plain[1].tolist() == marks.tolist()
     assert sorted(partners.tolist()) == marks.tolist()
+
+
+@pytest.mark.parametrize('name', STREAMS)
+def test_items_of_workers_have_marks_if_their_order_is_known(name):
+    """It is computed beside the workers, also after a resume, and of what a
+    rank gets."""
+    expected = check_own(MarkExamples(STREAMS[name]()))
+    for run in MultiThreading, MultiProcessing:
+        with MarkExamples(run(STREAMS[name]())) as marked:
+            if epoch_order(STREAMS[name]()).own_kind == 'none':
+                with pytest.raises(NotImplementedError, match='elsewhere'):
+                    check_own(marked)
+                continue
+            assert expected == check_own(marked)
+            check_own(marked)
+            iterator = marked.get_epoch_iterator()
+            next(iterator), next(iterator)
+            state = marked.state_dict()
+        with MarkExamples(run(STREAMS[name]())) as resumed:
+            resumed.load_state_dict(state)
+            check_own(resumed)
+
+
+class OnDevice(DeviceStage):
+    """Copies in advance, to the same memory."""
+
+    keeps_rows = True
+
+    def __init__(self, data_stream):
+        super().__init__(data_stream, copies=True)
+
+    def transform_any(self, data):
+        """Return the data."""
+        return data
+
+    def make_copier(self):
+        """Return a copier that has nothing to wait for."""
+        return SimpleNamespace(start=lambda data: data,
+                               finish=lambda data: data)
+
+
+@pytest.mark.parametrize('name', ['batches', 'Cache of Batch', 'Mix of lines'])
+def test_items_copied_in_advance_have_their_own_marks(name):
+    """Not those of the item that was read after them."""
+    expected = check_own(MarkExamples(STREAMS[name]()))
+    assert expected == check_own(MarkExamples(OnDevice(STREAMS[name]())))
+
+
+@pytest.mark.parametrize('name', ['batches', 'Cache', 'Mix', 'Take'])
+def test_shared_items_of_workers_have_marks(name):
+    """Each rank has its own."""
+    for by, uneven in (('batch', 'pad'), ('example', 'pad'),
+                       ('batch', 'drop')):
+        for rank in range(2):
+            try:
+                share = STREAMS[name]().shard(rank, 2, by, uneven)
+            except ValueError:
+                continue
+            with MarkExamples(MultiThreading(share)) as marked:
+                assert check_own(marked)
+                check_own(marked)
 
 
 @pytest.mark.parametrize('name', [
