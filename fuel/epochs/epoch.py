@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from fuel.epochs.examples import SourceExamples
+from fuel.epochs.past import Past
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.skipped import Skipped, SkipLimit
 from fuel.epochs.state import Position, SchemeStart
@@ -72,6 +73,7 @@ class Epoch(EpochPosition):
     `short`: the remaining rows of each batch that lacks skipped examples, by
         the number of the batch.  One-to-one stages of a pipeline share this
         dict.
+    `past`: the epochs that the stream has begun before.
     `is_inner`: whether a one-to-one stage reads this epoch.
     `is_asked`: whether a stage above asks for the examples of each item.
         Stages that keep items keep their examples beside them then.
@@ -89,6 +91,7 @@ class Epoch(EpochPosition):
     shard: Shard | None = None
     limit: SkipLimit | None = None
     left_out = Skipped()
+    past: Past = ''
     is_inner = False
     is_asked = False
     dealt: SourceExamples | None = None

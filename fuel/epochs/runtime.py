@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from fuel.epochs.past import Past, with_epoch
 from fuel.epochs.state import RUNNING, SchemeStart
 from fuel.epochs.epoch import Epoch
 from fuel.kernels.epoch_iterator import EpochIterator
@@ -41,6 +42,8 @@ class Runtime:
     `epoch`: the epoch that was made last.
     `holders`: the epochs that still have a data set's state.
     `pending`: the state that the next epoch iterator restores.
+    `past`: the epochs that were begun before the stream was copied or
+        unpickled.
     `fingerprint`: the description that a saved state must fit, as it was made
         for the last state.
     `changing`: whether an epoch begins, or a state is loaded, at the moment.
@@ -68,6 +71,7 @@ class Runtime:
         'measured',
         'measuring',
         'meter',
+        'past',
         'pending',
         'readers',
         'start',
@@ -87,6 +91,7 @@ class Runtime:
         self.start: SchemeStart | Exception | None = None
         self.holders: list[tuple[weakref.ref[Any], Epoch]] = []
         self.pending: State | None = None
+        self.past: Past = ''
         self.fingerprint: Any = None
         self.meter = StageMeter()
         self.measured: Any = None
@@ -147,8 +152,9 @@ class Runtime:
                 self.changing = before
 
     def __reduce__(self) -> Any:
-        # A stream that pickles its attributes itself keeps the state alone.
-        return copy.copy, (self.pending,)
+        # A stream that pickles its attributes itself keeps the state alone,
+        # or the epochs that it has begun.
+        return copy.copy, (self.pending or self.past_epochs() or None,)
 
     @contextmanager
     def showing(self, epoch: Epoch) -> Iterator[None]:
@@ -172,6 +178,19 @@ class Runtime:
         for key in getattr(self.stream, 'epoch_attributes', ()):
             if key in shown:
                 attributes[key] = shown[key]
+
+    def past_epochs(self, is_over: bool = True) -> Past:
+        """Return the epochs that have begun, or that a pending state says
+        have begun.
+
+        `is_over`: whether the epoch that was made last counts.
+        """
+        if self.pending is not None:
+            return self.pending.get('past')
+        if self.epoch is None:
+            return self.past
+        return with_epoch(self.epoch.past, self.epoch) if is_over else (
+            self.epoch.past)
 
     def resumed(self) -> State | None:
         """Return the pending state of a running epoch; None if there is no

@@ -13,8 +13,9 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
+from fuel.epochs.past import Past, with_epoch
 from fuel.epochs.state import (
-    RUNNING, SchemeStart, copied_with_text)
+    FINISHED, RUNNING, SchemeStart, copied_with_text)
 from fuel.epochs.epoch import Counter, Epoch
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
 from fuel.epochs.stage import Stage, stage_of
@@ -100,7 +101,9 @@ def count(counters: Sequence[Counter]) -> list[tuple[int, int]] | None:
 def sealed(stream: StreamLike, state: State) -> State:
     """Return a copy of a state to be saved, with fingerprints and a
     checksum."""
-    return _with_checksum(*identified(stage_of(stream), state))
+    stage = stage_of(stream)
+    return _with_checksum(*identified(
+        stage, state, past=stage.past_epochs(state['epoch'] == FINISHED)))
 
 
 def sealed_epoch(stage: Stage, epoch: Epoch) -> State:
@@ -112,22 +115,24 @@ def sealed_epoch(stage: Stage, epoch: Epoch) -> State:
         counts = count(counters)
     if counters is None or counts is None or epoch.finished:
         state = _with_checksum(*identified(
-            stage, stage.state_of(epoch), stage.shard is not None))
+            stage, stage.state_of(epoch), stage.shard is not None,
+            with_epoch(epoch.past, epoch) if epoch.finished else epoch.past))
         # Now it is known that the epoch has a state.
         found = None if epoch.finished else find_counters(stage, epoch)
         # Without this epoch and its stage, which holds it: no cycle.
         epoch.counters = None if found is None else (found[0][2], found[1:])
         return state
     children: list[tuple[State, str]] = []
-    for (stage, running, _), counted in zip(
+    for (below, running, _), counted in zip(
             reversed(counters), reversed(counts), strict=True):
         start = running.start
         # Its state was saved before.
         assert not isinstance(start, Exception)
         children = [_joined(
-            stage, RUNNING, *counted, start,
+            below, RUNNING, *counted, start,
             [(None, 'null'), ([], '[]'), (None, 'null'), (None, 'null')],
-            children, is_sharded=False)]
+            children, is_sharded=False,
+            past=epoch.past if running is epoch else None)]
     return _with_checksum(*children[0])
 
 
@@ -142,11 +147,13 @@ def checksum(text: str) -> int:
 
 
 def identified(stage: Stage, state: State, is_sharded: bool = True,
-               ) -> tuple[State, str]:
+               past: Past = None) -> tuple[State, str]:
     """Return a copy of a state with the fingerprint of each stage, and the
     text of this copy.
 
     `is_sharded`: whether the pipeline may take a rank's share.
+    `past`: the epochs that the stream has begun before; None if the state
+        does not have them.
     """
     owner = stage.state_owner
     if owner is None:
@@ -171,18 +178,20 @@ def identified(stage: Stage, state: State, is_sharded: bool = True,
         None if scheme is None else _start_of(stage, scheme), others,
         [identified(stage_of(child), part, is_sharded) for child, part in zip(
             streams, state['children'], strict=True)],
-        is_sharded, state.get('skipped'))
+        is_sharded, state.get('skipped'), past)
 
 
 def _joined(stage: Stage, epoch: str, position: int, requested: int,
             start: SchemeStart | None, others: list[tuple[Any, str]],
             children: list[tuple[State, str]], is_sharded: bool,
-            skipped: object = None) -> tuple[State, str]:
+            skipped: object = None, past: Past = None) -> tuple[State, str]:
     """Return a stage's state and its text, joined from their parts.
 
     `others`: copies and texts of `dataset`, `failed`, `leftover` and `rng`.
     `is_sharded`: whether streams that are read may take a rank's share.
     `skipped`: field of the skipped examples; None if no example was skipped.
+    `past`: the epochs that were begun before; None if the state does not have
+        them.
     """
     described_text, copy_described = encoded_fingerprint(stage, is_sharded)
     start_text, copy_start = (
@@ -190,7 +199,10 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
     states, texts = zip(*children, strict=True) if children else ((), ())
     ((dataset, dataset_text), (failed, failed_text),
      (leftover, leftover_text), (rng, rng_text)) = others
-    more, skipped_text = {}, ''
+    more, past_text, skipped_text = {}, '', ''
+    if past is not None:
+        more['past'] = past
+        past_text = f'"past":"{past}",'
     if skipped is not None:
         more['skipped'], skipped_text = copied_with_text(skipped)
         skipped_text = f'"skipped":{skipped_text},'
@@ -198,7 +210,7 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
     text = (
         f'{{"children":[{",".join(texts)}],'
         f'"dataset":{dataset_text},"epoch":"{epoch}","failed":{failed_text},'
-        f'"format":{FORMAT},"leftover":{leftover_text},'
+        f'"format":{FORMAT},"leftover":{leftover_text},{past_text}'
         f'"position":{position},"requested":{requested},"rng":{rng_text},'
         f'"scheme":{start_text},'
         f'{skipped_text}"stream":{described_text}}}')

@@ -514,7 +514,13 @@ def _keep_stage(stream: object) -> Stage:
         kept = shown.get(KEPT_STAGE)
         if isinstance(kept, Stage) and kept.stream is stream:
             return kept
-        # A copy has the stage of another stream, a pickle the state alone.
-        stage.pending = kept.pending if isinstance(kept, Stage) else kept
+        # A copy has the stage of another stream, a pickle the state alone, or
+        # the epochs that were begun.
+        if isinstance(kept, Stage):
+            stage.pending, stage.past = kept.pending, kept.past_epochs()
+        elif isinstance(kept, str):
+            stage.past = kept
+        else:
+            stage.pending = kept
         shown[KEPT_STAGE] = stage
     return stage

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from fuel.epochs.state import (
     FINISHED, NOT_STARTED, RUNNING, as_text, available, is_share_state,
     read_share_state)
+from fuel.epochs.past import is_past
 from fuel.epochs.readers import close_state, position_in, takes_positions
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
 from fuel.epochs.moved_names import with_first_names
@@ -135,7 +136,8 @@ def _check_frame(stage: Stage, state: State) -> None:
         raise StateMismatchError(
             f'the state has format {state["format"]!r:.200}, but this '
             f'version of Fuel reads format {FORMAT}')
-    for field in sorted((_FIELDS ^ state.keys()) - {'skipped'}, key=str):
+    for field in sorted(
+            (_FIELDS ^ state.keys()) - {'past', 'skipped'}, key=str):
         raise StateMismatchError(
             f'the field {field!r:.200} of the state of stage '
             f'{stage.name} is '
@@ -295,6 +297,9 @@ def _check_fields(stage: Stage, state: State) -> None:
         if not is_right or epoch == NOT_STARTED:
             _refuse(stage, 'skipped', state['skipped'],
                     'the examples that were left out of an epoch')
+    if 'past' in state and not is_past(state['past']):
+        _refuse(stage, 'past', state['past'],
+                'the numbers of items of the epochs that were begun before')
     _check_scheme(stage, state)
     _check_dataset(stage, state)
     _check_generator(stage, state)

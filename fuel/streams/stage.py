@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 import weakref
 
+from fuel.epochs.past import with_epoch
 from fuel.epochs.readers import position_in
 from fuel.epochs.state import (
     FINISHED, RUNNING, Position,
@@ -96,6 +97,12 @@ class StreamStage(Stage):
         """Set the attributes of a new epoch."""
         with self.lock:
             resumed = None if self.pending is None else self.resumed()
+            if self.pending is not None:
+                epoch.past = self.pending.get('past')
+            elif self.epoch is not None:
+                epoch.past = with_epoch(self.epoch.past, self.epoch)
+            else:
+                epoch.past = self.past
             epoch.start, self.start = self.start, None
             if epoch.request_iterator is not None and epoch.start is None:
                 # The requests were passed to DataIterator.

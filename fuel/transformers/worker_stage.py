@@ -113,10 +113,11 @@ class TeamStage(RemoteStage):
     def begin(self, epoch: Epoch) -> None:
         """Open a session from a loaded state."""
         with self.lock:
-            resumed = self.resumed()
+            resumed, past = self.resumed(), self.past_epochs()
             self.stream.session = self.open_session()
             self.pending = None
             StreamStage.begin(self, epoch)
+            epoch.past = past
             if resumed is not None:
                 epoch.position = resumed['position']
 

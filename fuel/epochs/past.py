@@ -1,0 +1,64 @@
+"""The epochs of a stream that were begun before the present one.
+
+A stream counts them, so that an example can be found by the number of its
+epoch or of its training step.
+"""
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
+
+#: How many items of each epoch were delivered, such as 'all*3 17': of three
+#: epochs all items, then 17 of one epoch that was left. '?*5' stands for five
+#: epochs whose numbers of items were dropped. None: nothing is known, since a
+#: state of an older version was loaded.
+Past: TypeAlias = 'str | None'
+
+ALL, DROPPED = 'all', '?'
+# Most characters that are kept, since each state has them.
+_MOST = 2000
+_PAST = re.compile(r'((all|\?|\d{1,19})(\*\d{1,18})?( (?=.)|$))*')
+
+
+def with_epoch(past: Past, epoch: Epoch) -> Past:
+    """Return the epochs that were begun before an epoch, and this epoch."""
+    if past is None:
+        return None
+    count = ALL if epoch.finished else str(epoch.position)
+    before, _, last = past.rpartition(' ')
+    name, _, times = last.partition('*')
+    if name == count:
+        found = f'{before} {count}*{int(times or 1) + 1}'.lstrip()
+    else:
+        found = f'{past} {count}'.lstrip()
+    return found if len(found) <= _MOST else _shortened(found)
+
+
+def runs(past: str) -> list[tuple[str, int]]:
+    """Return the numbers of items, and how many consecutive epochs delivered
+    so many."""
+    return [(name, int(times or 1)) for name, _, times in [
+        run.partition('*') for run in past.split()]]
+
+
+def _shortened(past: str) -> str:
+    """Drop the older half of the numbers of items."""
+    found = runs(past)
+    half = len(found) // 2
+    dropped = sum([times for _, times in found[:half]])
+    return ' '.join([f'{name}*{times}' for name, times in [
+        (DROPPED, dropped), *found[half:]]])
+
+
+def num_epochs(past: str) -> int:
+    """Return the number of epochs."""
+    return sum([times for _, times in runs(past)])
+
+
+def is_past(value: object) -> bool:
+    """Return whether a value of a state says which epochs were begun."""
+    return isinstance(value, str) and len(value) <= _MOST and (
+        _PAST.fullmatch(value) is not None)
