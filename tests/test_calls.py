@@ -20,7 +20,7 @@ MOST_OF_A_MIXTURE = {
     'shard': 342, 'iter()': 322, 'first batch': 269, 'further': 66,
     'state_dict': 522, 'load_state_dict': 542}
 MOST_OF_OTHERS = {
-    'epoch over HDF5 opened, with its first batch': 103,
+    'epoch over HDF5 opened, with its first batch': 104,
     # It waits now and then, which takes five calls more.
     'batch of MultiProcessing, in the consumer': 38}
 MOST_OF_DATA = {
