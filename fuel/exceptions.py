@@ -15,6 +15,7 @@
     +-- BadRecordsError              too many examples failed
     +-- UndecodableImageError        bytes are not an image, or are damaged
     +-- UndecodableAudioError        bytes are not audio, or are damaged
+    +-- UnknownOrderError            an order is not known before reading
     +-- UnknownTokenError            a token is not in the vocabulary
     +-- MissingInputFiles            a converter lacks raw files
     +-- NeedURLPrefix                a raw file has no public address
@@ -35,7 +36,8 @@ __all__ = ['AmbiguousLayoutError', 'AxisLabelsMismatchError',
            'FuelError', 'MissingInputFiles', 'NeedURLPrefix',
            'NotAStreamError', 'ServerError', 'StateMismatchError',
            'UndecodableAudioError', 'UndecodableImageError',
-           'UnknownLayoutError', 'UnknownTokenError', 'WorkerError']
+           'UnknownLayoutError', 'UnknownOrderError', 'UnknownTokenError',
+           'WorkerError']
 
 
 class FuelError(Exception):
@@ -97,6 +99,10 @@ class UnknownTokenError(FuelError, KeyError):
 
     # KeyError would show the text as it shows a key, in quotes.
     __str__ = Exception.__str__
+
+
+class UnknownOrderError(FuelError, ValueError):
+    """The order of a stream, or a part of it, is not known before reading."""
 
 
 class ServerError(FuelError, ConnectionError):

@@ -6,6 +6,7 @@ pipe is closed.
 """
 import argparse
 import functools
+import importlib
 import os
 import re
 import sys
@@ -120,6 +121,32 @@ class CommandParser(argparse.ArgumentParser):
             flags = re.findall(r'--[\w-]+', self.format_help())
             return did_you_mean(flag, flags, '; {}')
         return ''
+
+
+def build_stream(parser: argparse.ArgumentParser, name: str) -> Any:
+    """Call the user's function and return the stream that it makes."""
+    module_name, colon, function_name = name.partition(':')
+    if not colon:
+        parser.error(f'expected module:function, got {name!r}: write '
+                     f'{name}:build_stream for a function build_stream of '
+                     f'the module {name!r}')
+    # As with `python -m`, modules in the working directory are found.
+    sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name != module_name.partition('.')[0]:
+            raise
+        parser.error(f'there is no module {module_name!r} here or among the '
+                     'installed ones')
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        parser.error(f'the module {module_name!r} has no function '
+                     f'{function_name!r}' + did_you_mean(
+                         function_name, [name for name in vars(module)
+                                         if callable(vars(module)[name])],
+                         '; {}'))
+    return function()
 
 
 def pipe_friendly(program: str) -> Callable[[F], F]:

@@ -15,6 +15,7 @@ COMMANDS = {
     'download': 'download the raw files of a data set',
     'convert': 'convert raw files to HDF5',
     'info': 'show what data files hold, or the settings',
+    'order': 'show which examples come when in a stream',
     'server': 'serve a stream to other processes'}
 OTHERS = {
     'list': 'list the data sets',
@@ -39,11 +40,13 @@ examples:
   fuel download mnist -d raw
   fuel convert mnist -d raw --install
   fuel info mnist.hdf5
+  fuel order mine:build_stream --step 12345 --ranks 8
   fuel server mine:build_stream
   eval "$(fuel completion bash)"
 
 fuel COMMAND -h shows the options of a command. Each command also has a name
-of its own: fuel-download, fuel-convert, fuel-info and fuel-server."""
+of its own: fuel-download, fuel-convert, fuel-info, fuel-order and
+fuel-server."""
 
 
 SHELLS = ('bash', 'zsh', 'fish')
@@ -138,13 +141,15 @@ def completion_script(shell: str, commands: Sequence[str]) -> str:
     names of built-in data sets, options, and files."""
     # Only this subcommand needs all commands and data sets.
     from fuel import converters, downloaders
-    from fuel.bin import fuel_convert, fuel_download, fuel_info, fuel_server
+    from fuel.bin import (
+        fuel_convert, fuel_download, fuel_info, fuel_order, fuel_server)
     parsers = {
         'fuel-download': fuel_download.make_parser(
             dict(downloaders.all_downloaders)),
         'fuel-convert': fuel_convert.make_parser(
             dict(converters.all_converters)),
         'fuel-info': fuel_info.make_parser(),
+        'fuel-order': fuel_order.make_parser(),
         'fuel-server': fuel_server.make_parser()}
     words = {
         'commands': ' '.join(commands), 'shells': ' '.join(SHELLS),

@@ -1,14 +1,11 @@
 """The command ``fuel-server``."""
 import argparse
-import importlib
 import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
 
-from fuel.bin.commands import CommandParser, pipe_friendly
-from fuel.suggestions import did_you_mean
+from fuel.bin.commands import CommandParser, build_stream, pipe_friendly
 
 __all__ = ['main', 'make_parser']
 
@@ -90,32 +87,6 @@ def _port(text: str) -> int:
         raise argparse.ArgumentTypeError(
             f'expected a port, 0 to 65535, got {text!r}')
     return int(text)
-
-
-def _build(parser: argparse.ArgumentParser, name: str) -> Any:
-    """Call the user's function and return the stream that it makes."""
-    module_name, colon, function_name = name.partition(':')
-    if not colon:
-        parser.error(f'expected module:function, got {name!r}: write '
-                     f'{name}:build_stream for a function build_stream of '
-                     f'the module {name!r}')
-    # As with `python -m`, modules in the working directory are found.
-    sys.path.insert(0, os.getcwd())
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name != module_name.partition('.')[0]:
-            raise
-        parser.error(f'there is no module {module_name!r} here or among the '
-                     'installed ones')
-    function = getattr(module, function_name, None)
-    if not callable(function):
-        parser.error(f'the module {module_name!r} has no function '
-                     f'{function_name!r}' + did_you_mean(
-                         function_name, [name for name in vars(module)
-                                         if callable(vars(module)[name])],
-                         '; {}'))
-    return function()
 
 
 def _print_status(address: str, curve: str | None, *, as_json: bool) -> int:
@@ -218,7 +189,7 @@ def _serve(parser: argparse.ArgumentParser,
         end_with_supervisor(options.supervised)
     try:
         start_server(
-            _build(parser, options.stream), options.port, options.hwm,
+            build_stream(parser, options.stream), options.port, options.hwm,
             host=options.host, sharing=options.sharing,
             num_clients=options.num_clients, curve=options.curve,
             journal=options.journal, reconnect=options.reconnect,

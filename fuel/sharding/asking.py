@@ -70,6 +70,11 @@ class RequestOrder(EpochOrder):
             return self._count
         return int(self.requests.num_requests)
 
+    @property
+    def has_fixed_length(self) -> bool:
+        """Whether all epochs have the same number of items (bool)."""
+        return self._count is not None
+
     def count_to(self, stop: int) -> int:
         """Return the number of items; counting may end at `stop`."""
         requests = self.requests

@@ -21,15 +21,17 @@ import numpy
 
 from fuel.epochs.stage import Stage, stage_of
 from fuel.epochs.state import (
-    Position, SchemeStart, position_of, without_frames)
+    Position, SchemeStart, as_text, position_of, without_frames)
+from fuel.exceptions import UnknownOrderError
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import (
     BatchScheme, DrawnOrder, IndexScheme, ShardedScheme, epoch_state,
-    is_random_access, keeps_generator_before, no_state, parts_of_scheme,
-    scheme_state)
+    generator_of, is_random_access, keeps_generator_before, no_state,
+    parts_of_scheme, scheme_state)
+from fuel.schemes.iteration_scheme import rng_state as drawn_state
 from fuel.schemes.requests import (
     ConcatenatedRequests, RequestIterator, as_requests)
-from fuel.sharding.order import KINDS, Kind, UnknownOrderError
+from fuel.sharding.order import KINDS, Kind
 from fuel.sharding.shard_pipeline import copied_scheme
 from fuel.typing import SchemeLike, State, StreamLike
 from fuel.utils import rng_state
@@ -169,19 +171,44 @@ class Start:
         return type(self)(copied_scheme(self.scheme, known, True),
                           self.state, copy.copy(self.generators))
 
-    def moved(self, count: int, known: dict[int, Any]) -> Start:
-        """Return a copy as it is `count` epochs later."""
+    def moved(self, count: int, known: dict[int, Any],
+              number: int | None = None) -> Start:
+        """Return a copy as it is `count` epochs later.
+
+        `number`: number of that epoch; None if it is not known.
+        """
         ours = self.copied(known)
         hook = type(ours.scheme).state_dict
-        if hook is epoch_state and ours.state is None:
+        if ours.state is not None:
+            ours.scheme.load_state_dict(ours.state)
+            ours.state = None
+        if hook is epoch_state:
             ours.scheme.epoch += count
             if ours.scheme.epoch < 0:
                 raise IndexError('there is no epoch before the first')
-        elif hook is not no_state:
+        elif hook is not no_state and not (
+                hook is drawn_state and number is not None
+                and ours.restart(number, count)):
             raise UnknownOrderError(
                 'of an epoch before, the state from which '
-                f'{type(self.scheme).__name__} drew is not kept')
+                f'{type(self.scheme).__name__} drew is not kept, and the '
+                'seed does not lead to the present state')
         return ours
+
+    def restart(self, number: int, count: int) -> bool:
+        """Draw from the seed again, up to the beginning of epoch `number`;
+        return whether the present state is `-count` epochs later."""
+        scheme = self.scheme
+        end = scheme.state_dict()
+        scheme.rng = generator_of(None, scheme.seed)
+        for _ in range(number):
+            scheme.get_request_iterator()
+        state = scheme.state_dict()
+        for _ in range(-count):
+            scheme.get_request_iterator()
+        is_same = as_text(scheme.state_dict()) == as_text(end)
+        scheme.load_state_dict(state)
+        return is_same
 
 
 class Replay(Start):
@@ -211,7 +238,8 @@ class KeyStart(NamedTuple):
         """Return a copy with a generator of its own."""
         return KeyStart(copy.deepcopy(self.rng, known))
 
-    def moved(self, count: int, known: dict[int, Any]) -> KeyStart:
+    def moved(self, count: int, known: dict[int, Any],
+              number: int | None = None) -> KeyStart:
         """Raise UnknownOrderError: earlier states are not kept."""
         raise UnknownOrderError(
             'of an epoch before, the state from which a stage drew its key '
@@ -319,12 +347,15 @@ class Draws:
             [None if place in places else start
              for place, start in enumerate(left)])
 
-    def earlier(self, count: int) -> Draws:
-        """Return the draws of the epoch `count` epochs earlier."""
+    def earlier(self, count: int, number: int | None) -> Draws:
+        """Return the draws of the epoch `count` epochs earlier.
+
+        `number`: number of that epoch; None if it is not known.
+        """
         known: dict[int, Any] = {}
         return Draws([
             (start if later is None else later).moved(
-                -count - (later is not None), known)
+                -count - (later is not None), known, number)
             for start, later in zip(self.starts, self.after, strict=True)],
             [None] * len(self.starts))
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import copy
 import itertools
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from fuel.exceptions import UnknownOrderError
 from fuel.schemes.inverse import as_index
 from fuel.schemes.shard import Shard, num_of_rank
 from fuel.sharding.dealer import Dealer, Dealt
@@ -25,10 +27,6 @@ KINDS: tuple[Kind, ...] = ('computed', 'drawn', 'replayed', 'none')
 
 # The number of items of an epoch that never ends.
 ENDLESS = 2 ** 62
-
-
-class UnknownOrderError(ValueError):
-    """Error that an order, or a part of it, is not known before reading."""
 
 
 class ItemPart(NamedTuple):
@@ -257,14 +255,17 @@ class EpochOrder:
         return next((part.unsized_by() for part in self.inputs
                      if part.unsized), self.name)
 
-    def epoch(self, count: int) -> EpochOrder:
+    def epoch(self, count: int, number: int | None = None) -> EpochOrder:
         """Return the order of the epoch `count` epochs later, or earlier if
-        negative."""
+        negative.
+
+        `number`: number of that epoch; None if it is not known.
+        """
         draws, order = self.find_draws(), self
         if draws is None or not count:
             return self
         if count < 0:
-            return self.following(draws.earlier(-count))
+            return self.following(draws.earlier(-count, number))
         for _ in range(count):
             order.check_end()
             draws = draws.following()
@@ -280,6 +281,12 @@ class EpochOrder:
                     'a mixture goes on in the next epoch, and where this one '
                     'leaves it is not known, since it is not read to its end')
             part.check_end()
+
+    @property
+    def has_fixed_length(self) -> bool:
+        """Whether all epochs have the same number of items (bool)."""
+        return bool(self.inputs) and all(
+            part.has_fixed_length for part in self.inputs)
 
     @property
     def goes_on(self) -> bool:
@@ -344,6 +351,11 @@ class GivenOrder(EpochOrder):
     def __init__(self, dataset: int, num_items: int | None) -> None:
         self.dataset = dataset
         self.num_items = num_items
+
+    @property
+    def has_fixed_length(self) -> bool:
+        """Whether all epochs have the same number of items (bool)."""
+        return self.num_items is not None
 
     def make(self, item: int) -> Made:
         """Return the row of the data set with the number of the item."""
@@ -478,6 +490,15 @@ class RankOrder(EpochOrder):
             if self._deal(self._starts[-1]) is None:
                 return None
         return self._deal(self._starts[item])
+
+    def step_of(self, item: int) -> int:
+        """Return the number of the step that takes an item of the order of
+        all ranks."""
+        if not self._is_uneven:
+            return item // self.shard.step
+        while self._starts[-1] <= item and self._deal(self._starts[-1]):
+            pass
+        return bisect_right(self._starts, item) - 1
 
     def _deal(self, first: int) -> Dealt | None:
         """Deal the items of a step to the rank."""

@@ -23,6 +23,7 @@ from fuel.schemes.shard import Shard, checked_shard, found_shard
 from fuel.sharding.shard_pipeline import shard_pipeline, warn_if_uneven
 from fuel.streams.arguments import (
     KeptLabels, refuse_no_scheme, takes_stream_by_name)
+from fuel.streams.order import StreamOrder
 from fuel.streams.stage import StreamStage
 from fuel.typing import (
     AxisLabels, EpochReader, SchemeLike, State, returns_epochs)
@@ -87,6 +88,7 @@ class AbstractDataStream(NamedArguments):
     iteration_scheme: Any = None
     axis_labels: Any = None
     sharding: Shard | None = None
+    order: Any = StreamOrder()
     makes_pieces = False  # True if an item can become several, as in Expand.
     #: The properties that data keep: any of ``'dtype'``, ``'shape'``
     #: and ``'axes'`` (frozenset of str).
@@ -353,7 +355,7 @@ class AbstractDataStream(NamedArguments):
         """
         stage = stage_of(self)
         if stage.is_left():
-            stage.epoch = None
+            stage.past, stage.epoch = stage.past_epochs(), None
             for name in ('child_epoch_iterator', 'child_epoch_iterators'):
                 vars(self).pop(name, None)
 
@@ -828,9 +830,10 @@ class AbstractDataStream(NamedArguments):
             state.pop(name, None)
         # A copy that shared the stage would share its position.
         kept = state.pop(KEPT_STAGE, None)
-        pending = kept.pending if isinstance(kept, Stage) else kept
-        if pending is not None:
-            state[KEPT_STAGE] = pending
+        if isinstance(kept, Stage):
+            kept = kept.pending or kept.past_epochs() or None
+        if kept is not None:
+            state[KEPT_STAGE] = kept
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

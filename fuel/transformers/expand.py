@@ -10,11 +10,11 @@ from fuel.epochs.examples import SourceExamples
 from fuel.epochs.pipeline import can_seek, length_of
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import position_of
+from fuel.exceptions import UnknownOrderError
 from fuel.iterator import DataIterator
 from fuel.sharding.asking import StageEpoch
 from fuel.sharding.made import Made
-from fuel.sharding.order import (
-    ENDLESS, EpochOrder, ItemPart, UnknownOrderError, Unordered)
+from fuel.sharding.order import ENDLESS, EpochOrder, ItemPart, Unordered
 from fuel.sharding.places import ItemPlace
 from fuel.sharding.planned import seek
 from fuel.sharding.stage_orders import OrderPlan

@@ -15,13 +15,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from numpy.typing import NDArray
 import numpy
 
-from fuel.exceptions import StateMismatchError
+from fuel.exceptions import StateMismatchError, UnknownOrderError
 from fuel.schemes.mixing import (
     BITS, BLOCK, MixingRequests, as_thresholds)
 from fuel.sharding.draws import Draws, FirstEpochs
 from fuel.sharding.made import Made
-from fuel.sharding.order import (
-    ENDLESS, EpochOrder, Kind, UnknownOrderError)
+from fuel.sharding.order import ENDLESS, EpochOrder, Kind
 from fuel.sharding.places import ItemPlace
 from fuel.typing import State
 
@@ -313,6 +312,12 @@ class MixedOrder(EpochOrder):
     def goes_on(self) -> bool:
         """True if an input continues from its position in the next epoch."""
         return self.stop == 'forever' or super().goes_on
+
+    @property
+    def has_fixed_length(self) -> bool:
+        """Whether all epochs have the same number of items (bool)."""
+        return self.stop == 'forever' or (
+            self.stop == 'last' and super().has_fixed_length)
 
     @property
     def points(self) -> MixingRequests:

@@ -1,0 +1,151 @@
+"""The command ``fuel-order``."""
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from fuel.bin.commands import (
+    CommandParser, build_stream, pipe_friendly, positive_number)
+from fuel.exceptions import StateMismatchError, UnknownOrderError
+from fuel.orders import Order, OrderTable, Place
+
+__all__ = ['main', 'make_parser']
+
+STREAM = 'mine:build_stream'
+
+
+def make_parser() -> CommandParser:
+    """Return the parser of the command."""
+    parser = CommandParser(
+        prog='fuel-order',
+        description='Show which examples come when in a data stream, without '
+                    'reading data.',
+        examples=[f'fuel-order {STREAM}',
+                  (f'fuel-order {STREAM} --step 12345 --ranks 8 '
+                   '--accumulate 4'),
+                  f'fuel-order {STREAM} --epoch 3 --item 17',
+                  f'fuel-order {STREAM} --row 618420 --epoch 3'])
+    parser.add_version()
+    parser.add_argument(
+        'stream', metavar='module:function',
+        help='what builds the stream: a function without arguments, in a '
+             'module that can be imported from here')
+    parser.add_argument(
+        '--state', metavar='FILE',
+        help='a JSON file with the state to load first; needed for steps if '
+             'epochs were left before their ends')
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument('--step', type=_number, metavar='N',
+                       help='show the examples of a step of the optimizer, '
+                            'counted from 0 at the first epoch')
+    shown.add_argument('--item', type=_number, metavar='N',
+                       help='show the examples of an item of the epoch, '
+                            'counted from 0')
+    shown.add_argument('--row', type=int, metavar='N',
+                       help='show all places of the epoch at which a row of a '
+                            'data set comes')
+    parser.add_argument('--accumulate', type=positive_number, default=1,
+                        metavar='N', help='with --step: items of each rank '
+                                          'for a step; default: %(default)s')
+    parser.add_argument('--dataset', type=_number, metavar='N',
+                        help='with --row: number of the data set in the '
+                             'pipeline, if there are several')
+    parser.add_argument('--epoch', type=_number, metavar='N',
+                        help='the epoch, counted from 0; default: the next '
+                             'one, or that of the state')
+    parser.add_argument('--ranks', type=positive_number, metavar='N',
+                        help='number of ranks that share the stream; default: '
+                             'as the function built it')
+    parser.add_argument('--by', choices=('batch', 'example'), default='batch',
+                        help='with --ranks: how they share it; default: '
+                             '%(default)s')
+    parser.add_argument('--json', action='store_true',
+                        help='print all rows, as JSON')
+    return parser
+
+
+def _number(text: str) -> int:
+    """Return an integer from 0 on from the text of an argument."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(
+            f'expected a number, from 0 on, got {text!r}')
+    return int(text)
+
+
+@pipe_friendly('fuel-order')
+def main(args: Sequence[str] | None = None) -> int:
+    """Show which examples come when in a stream.
+
+    Parameters
+    ----------
+    args : sequence of str, optional
+        The arguments. Default ``sys.argv[1:]``.
+
+    Returns
+    -------
+    int
+        The exit status: 0, or 2 if the order is not known, or the stream
+        cannot be built.
+    """
+    parser = make_parser()
+    given = parser.parse_args(args)
+    try:
+        order = _order_of(parser, given)
+        _print(_answer(order, given), as_json=given.json)
+    except (IndexError, UnknownOrderError, ValueError) as error:
+        print(f'fuel-order: {error}', file=sys.stderr)
+        return 2
+    return 0
+
+
+def _order_of(parser: argparse.ArgumentParser, given: Any) -> Order:
+    """Return the order of the stream that the arguments name."""
+    stream = build_stream(parser, given.stream)
+    if given.ranks is not None:
+        stream = stream.shard(0, given.ranks, by=given.by, uneven='uneven')
+    if given.state is not None:
+        try:
+            with open(given.state, encoding='utf-8') as file:
+                state = json.load(file)
+        except (OSError, ValueError) as error:
+            parser.error(f'{given.state} is not a JSON file with a state: '
+                         f'{error}')
+        try:
+            stream.load_state_dict(state)
+        except StateMismatchError as error:
+            parser.error(f'{given.state}: {error}')
+    order: Order = stream.order
+    return order
+
+
+def _answer(order: Order, given: Any) -> Order | OrderTable | list[Place]:
+    """Return what the arguments ask of an order."""
+    if given.step is not None:
+        return order.step(given.step, given.accumulate)
+    if given.epoch is not None:
+        order = order.epoch(given.epoch)
+    if given.row is not None:
+        return order.index(given.row, given.dataset)
+    return order if given.item is None else order[given.item]
+
+
+def _print(answer: Order | OrderTable | list[Place], *, as_json: bool,
+           ) -> None:
+    """Print an answer."""
+    if isinstance(answer, Order) and not as_json:
+        print(repr(answer))
+    elif isinstance(answer, list):
+        places = [place._asdict() for place in answer]
+        print(json.dumps(places) if as_json else '\n'.join(
+            [f'epoch {place.epoch}, item {place.item}, row {place.row}'
+             for place in answer] or ['it does not come in this epoch']))
+    else:
+        table = answer[:] if isinstance(answer, Order) else answer
+        print(json.dumps({name: column.tolist() for name, column
+                          in table.columns.items()})
+              if as_json else repr(table))
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,442 @@
+"""The order of a stream's items, which is known without reading data."""
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterator
+from typing import Any, overload
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.epochs.past import ALL, DROPPED, num_epochs, runs
+from fuel.epochs.stage import Stage, stage_of
+from fuel.exceptions import UnknownOrderError
+from fuel.orders.rounds import Rounds
+from fuel.orders.table import OrderTable, Place
+from fuel.schemes.shard import Shard, checked_shard
+from fuel.sharding.asking import epoch_order
+from fuel.sharding.order import ENDLESS, EpochOrder, example_ids
+from fuel.typing import StreamLike
+from fuel.utils.checks import not_negative, positive
+
+
+class Order:
+    """The order of the items of an epoch: which examples each is made of.
+
+    ``stream.order`` returns it, for the epoch that is running, or that the
+    next epoch iterator begins. It is the order of all ranks, also if the
+    stream takes a rank's share; :meth:`share` returns the order of a rank.
+    Nothing is read, and what the stream delivers does not change.
+
+    It is a sequence of items: ``len(order)`` is their number, ``order[n]``
+    the table of the examples of item `n`, ``order[a:b]`` that of several
+    items, and a loop goes over all of them.
+
+    Attributes
+    ----------
+    epoch_number : int or None
+        Number of the epoch, from 0 on; None if it is not known, since a state
+        of an older version was loaded.
+    kind : {'computed', 'drawn', 'replayed', 'none'}
+        The way to find an item: by a formula; in a permutation that is drawn
+        once; by going through the items before it once; or not at all.
+    reason : str
+        The reason why the order is not known; '' if it is known.
+    num_ranks : int
+        Number of ranks that share the order.
+
+    Raises
+    ------
+    fuel.exceptions.UnknownOrderError
+        If the order depends on the data, or on draws that are not known. The
+        error names the stage.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset(list('abcdef')), batch_size=2,
+    ...                     shuffle=True, seed=1)
+    >>> order = stream.order
+    >>> len(order), order[0].row.tolist()
+    (3, [2, 1])
+    >>> next(stream.get_epoch_iterator())
+    (['c', 'b'],)
+    >>> order.index(3)
+    [Place(epoch=0, item=2, row=0)]
+    >>> order.epoch(7)[0].row.tolist()
+    [4, 2]
+    """
+
+    def __init__(self, whole: EpochOrder, facts: StreamFacts,
+                 epoch_number: int | None, shard: Shard | None = None,
+                 ) -> None:
+        self._whole = whole
+        self._facts = facts
+        self._share = shard
+        self._order = whole if shard is None else whole.share(shard)
+        self.epoch_number = epoch_number
+        self.kind = self._order.kind
+        self.reason = '' if self.kind != 'none' else self._reason()
+        self.num_ranks = (shard or facts.shard).num_shards
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def _known(self) -> EpochOrder:
+        """The order, which is known; otherwise UnknownOrderError is
+        raised."""
+        if self.kind == 'none':
+            raise UnknownOrderError(
+                f'{self.reason}: the examples of each item are known when it '
+                'has been read, by fuel.transformers.MarkExamples')
+        return self._order
+
+    def _reason(self) -> str:
+        """Return the reason why an input's order is not known."""
+        waiting = [self._order]
+        while waiting:
+            one = waiting.pop()
+            if one.reason:
+                return one.reason
+            waiting += one.inputs
+        return 'the order is not known'
+
+    @overload
+    def __getitem__(self, items: int | slice, /) -> OrderTable: ...
+
+    @overload
+    def __getitem__(self, items: Any, /) -> OrderTable: ...
+
+    def __getitem__(self, items: Any) -> OrderTable:
+        if isinstance(items, slice):
+            return self._table(range(*items.indices(len(self._known))))
+        item = operator.index(items)
+        count = self._known.num_items
+        if item < 0:
+            item += len(self)
+        if item < 0 or (count is not None and item >= count):
+            raise IndexError(
+                f'epoch {self.epoch_number} has {count} items, numbered from '
+                f'0; there is no item {items}')
+        return self._table(range(item, item + 1))
+
+    def __iter__(self) -> Iterator[OrderTable]:
+        order = self._known
+        item = 0
+        while order.count_to(item + 1) > item:
+            yield self[item]
+            item += 1
+
+    def __repr__(self) -> str:
+        if self.kind == 'none':
+            return f'<Order that is not known: {self.reason}>'
+        count = self._order.num_items
+        items = ('' if count is None else ', endless' if count >= ENDLESS
+                 else f', {count} items')
+        rank = '' if self._share is None else (
+            f', rank {self._share.rank} of {self._share.num_shards}')
+        return (f'<Order of epoch {self.epoch_number}{rank}{items}, '
+                f'{self.kind}>')
+
+    def _table(self, items: range) -> OrderTable:
+        """Return the table of some items of the order."""
+        order, ranks = self._known, self._facts.shard.num_shards
+        ids = [example_ids(order.make(item)) for item in items]
+        sizes = list(map(len, ids))
+        columns = {'item': numpy.repeat(
+            numpy.asarray(items, numpy.int64), sizes)}
+        if self._share is not None:
+            columns['rank'] = numpy.full(
+                sum(sizes), self._share.rank, numpy.int64)
+        elif ranks > 1 and self._rounds.deals_items:
+            columns['rank'] = numpy.concatenate([
+                numpy.empty(0, numpy.int64), *map(
+                    self._rounds.ranks_of, items, sizes)])
+        return self._with_examples(
+            _name_of(items, 'item', order.num_items), columns,
+            [pair for item in ids for pair in item])
+
+    def _with_examples(self, title: str, columns: dict[str, NDArray[Any]],
+                       pairs: list[tuple[int, Any]]) -> OrderTable:
+        """Return a table with columns for examples, and further columns."""
+        columns['dataset'] = numpy.array(
+            [number for number, _ in pairs], numpy.int64)
+        columns['row'] = _as_column([row for _, row in pairs])
+        epoch = '' if self.epoch_number is None else (
+            f' in epoch {self.epoch_number}')
+        return OrderTable(
+            f'{title}{epoch}: {len(pairs)} example{"s" * (len(pairs) != 1)}',
+            columns, self._facts.names)
+
+    @functools.cached_property
+    def _rounds(self) -> Rounds:
+        """The rounds in which all ranks get the items."""
+        return Rounds(self._whole, self._facts.shard)
+
+    def share(self, rank: int, num_ranks: int | None = None,
+              by: str | None = None, uneven: str | None = None) -> Order:
+        """Return the order of a rank's items.
+
+        Parameters
+        ----------
+        rank : int
+            From 0 to below `num_ranks`.
+        num_ranks : int, optional
+            Defaults to the number of ranks that share the stream.
+        by, uneven : str, optional
+            See :meth:`~fuel.streams.AbstractDataStream.shard`. They default
+            to those of the stream's share, or to 'batch' and 'uneven'.
+
+        Returns
+        -------
+        Order
+            Its items are those that an iterator of this rank returns.
+
+        Raises
+        ------
+        ValueError
+            If this is the order of a rank, or the items cannot be shared in
+            this way.
+        """
+        if self._share is not None:
+            raise ValueError(
+                f'this is the order of rank {self._share.rank} already: take '
+                'the share of stream.order')
+        given = self._facts.shard
+        return Order(self._whole, self._facts, self.epoch_number,
+                     checked_shard(rank, given.num_shards if num_ranks is None
+                                   else num_ranks, by or given.by,
+                                   uneven or given.uneven))
+
+    def index(self, row: Any, dataset: int | None = None) -> list[Place]:
+        """Return all places of the epoch at which an example comes.
+
+        Parameters
+        ----------
+        row : object
+            Row of a data set, as its `get_data` takes it.
+        dataset : int, optional
+            Number of the data set in the pipeline. It may be left out if
+            there is only one.
+
+        Returns
+        -------
+        list of Place
+            In the order of the items.
+
+        Raises
+        ------
+        ValueError
+            If there are several data sets and `dataset` is None, or there is
+            no such data set.
+
+        Examples
+        --------
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.schemes import ComputedShuffledScheme
+        >>> from fuel.streams import DataStream
+        >>> scheme = ComputedShuffledScheme(10 ** 12, 32, seed=1)
+        >>> stream = DataStream(IndexableDataset(range(10 ** 12)),
+        ...                     iteration_scheme=scheme)
+        >>> stream.order[5 * 10 ** 9].row[3]
+        618420391033
+        >>> stream.order.index(618420391033)
+        [Place(epoch=0, item=5000000000, row=3)]
+        """
+        order, names = self._known, self._facts.names
+        if dataset is None:
+            if len(names) > 1:
+                listed = ', '.join([f'{number} ({name})' for number, name
+                                    in enumerate(names)])
+                raise ValueError(
+                    f'the pipeline reads {len(names)} data sets: pass '
+                    f'dataset, one of {listed}')
+            dataset = 0
+        elif not 0 <= dataset < len(names):
+            raise ValueError(
+                f'dataset must be from 0 to {len(names) - 1}, got {dataset}')
+        return [Place(self.epoch_number, place.item, place.offset)
+                for place in order.places_of(dataset, row)]
+
+    def epoch(self, number: int) -> Order:
+        """Return the order of another epoch.
+
+        Parameters
+        ----------
+        number : int
+            From 0 on. Epochs are counted from the first one of the stream;
+            a saved state has their number.
+
+        Returns
+        -------
+        Order
+
+        Raises
+        ------
+        fuel.exceptions.UnknownOrderError
+            If the order of this epoch is not known. Earlier epochs are known
+            if the order is computed, or drawn from a seed.
+        """
+        number = not_negative('number', number)
+        order = self._of_epoch(number)
+        return Order(order, self._facts, number, self._share)
+
+    def _of_epoch(self, number: int) -> EpochOrder:
+        """Return the order of an epoch for all ranks."""
+        if self._share is None:
+            # The reason names the stage.
+            self._known  # noqa: B018
+        if self.epoch_number is None:
+            raise UnknownOrderError(
+                'the number of the epoch is not known, since the state that '
+                'was loaded was saved by an older version of Fuel')
+        return self._whole.epoch(
+            number - self.epoch_number, number)
+
+    def step(self, number: int, accumulate: int = 1) -> OrderTable:
+        """Return the examples of a step of the optimizer, of all ranks.
+
+        A step takes `accumulate` items of each rank. Steps are counted from 0
+        at the first epoch. What is left at the end of an epoch is a step.
+
+        Parameters
+        ----------
+        number : int
+            From 0 on.
+        accumulate : int, optional
+            Number of items of each rank for a step.  Defaults to 1.
+
+        Returns
+        -------
+        OrderTable
+            With the column `rank` if there are several ranks. It is assumed
+            that all earlier epochs had the same number of ranks.
+
+        Raises
+        ------
+        fuel.exceptions.UnknownOrderError
+            If the numbers of items of earlier epochs, or the order of the
+            epoch of this step, are not known.
+        """
+        number = not_negative('number', number)
+        accumulate = positive('accumulate', accumulate)
+        epoch, first, most = self._find_step(number, accumulate)
+        whole = Order(self._of_epoch(epoch), self._facts, epoch)
+        rounds = whole._rounds
+        stop = min(first + accumulate, most, rounds.count)
+        rows = [(item, rank, example) for item in range(first, stop)
+                for rank, examples in enumerate(rounds.examples(item))
+                for example in examples]
+        columns = {'round': _as_column([item for item, _, _ in rows])}
+        if self._facts.shard.num_shards > 1:
+            columns['rank'] = _as_column([rank for _, rank, _ in rows])
+        return whole._with_examples(
+            f'step {number}, ' + _name_of(range(first, stop), 'round',
+                                          rounds.count),
+            columns, [example for _, _, example in rows])
+
+    def _find_step(self, number: int, accumulate: int,
+                   ) -> tuple[int, int, int]:
+        """Return the number of the epoch of a step, its first round, and the
+        number of rounds of the epoch that are trained."""
+        if self._facts.past is None:
+            self._of_epoch(0)
+        epoch = 0
+        for name, times in runs(self._facts.past or ''):
+            if name == DROPPED:
+                raise UnknownOrderError(
+                    f'the numbers of items of the first {times} epochs were '
+                    'dropped, since many epochs were left before their ends: '
+                    'so steps cannot be counted')
+            most = ENDLESS if name == ALL else -(
+                -int(name) // self._facts.shard.step)
+            for alike in [times] if name != ALL or (
+                    self._whole.has_fixed_length) else [1] * times:
+                steps = self._steps_of(epoch, accumulate, most)
+                if number < steps * alike:
+                    return (epoch + number // steps,
+                            number % steps * accumulate, most)
+                number -= steps * alike
+                epoch += alike
+        while True:
+            steps = self._steps_of(epoch, accumulate, ENDLESS)
+            if self._whole.has_fixed_length and steps:
+                return (epoch + number // steps, number % steps * accumulate,
+                        ENDLESS)
+            if number < steps:
+                return epoch, number * accumulate, ENDLESS
+            if not steps:
+                raise IndexError(
+                    f'epoch {epoch} has no items, so step {number} later '
+                    'does not come')
+            number -= steps
+            epoch += 1
+
+    def _steps_of(self, epoch: int, accumulate: int, most: int) -> int:
+        """Return the number of steps of an epoch of which at most a number of
+        rounds is trained."""
+        order = self._whole if self._whole.has_fixed_length else (
+            self._of_epoch(epoch))
+        count = min(most, Rounds(order, self._facts.shard).count)
+        return -(-count // accumulate)
+
+
+def _name_of(items: range, noun: str, count: int | None) -> str:
+    """Return a description of some items, or rounds."""
+    total = '' if count is None or count >= ENDLESS else f' of {count}'
+    if not items:
+        return f'no {noun}s{total}'
+    if len(items) == 1:
+        return f'{noun} {items[0]}{total}'
+    return f'{noun}s {items[0]} to {items[-1]}{total}'
+
+
+def _as_column(rows: list[Any]) -> Any:
+    """Return rows as an array: int64, or objects if they are not integers."""
+    if all(isinstance(row, (int, numpy.integer)) for row in rows):
+        return numpy.array(rows, numpy.int64)
+    column = numpy.empty(len(rows), object)
+    column[:] = rows
+    return column
+
+
+class StreamFacts:
+    """What an order knows of its stream.
+
+    `shard`: the share of the stream; of one rank if it has none.
+    `past`: the epochs that were begun before.
+    `names`: the names of the data sets, by their numbers.
+    """
+
+    def __init__(self, stream: StreamLike, past: str | None) -> None:
+        stage = stage_of(stream)
+        self.shard = stage.shard or Shard(0, 1)
+        self.past = past
+        self.names = [type(one).__name__ for one in datasets_of(stage)]
+
+
+def datasets_of(stage: Stage) -> list[Any]:
+    """Return the data sets of a pipeline, in the order of their numbers."""
+    found: dict[int, Any] = {}
+    waiting = [stage]
+    while waiting:
+        one = waiting.pop()
+        inputs = one.inputs
+        if one.dataset is not None and not inputs:
+            found.setdefault(id(one.dataset), one.dataset)
+        waiting += map(stage_of, reversed(inputs))
+    return list(found.values())
+
+
+def order_of(stream: StreamLike) -> Order:
+    """Return the order of a stream; see :class:`Order`."""
+    stage = stage_of(stream)
+    with stage.lock:
+        is_running = stage.pending is None and not (
+            stage.epoch is None or stage.is_left())
+        past = stage.past_epochs(not is_running)
+        return Order(epoch_order(stream), StreamFacts(stream, past),
+                     None if past is None else num_epochs(past))

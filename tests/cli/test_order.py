@@ -1,0 +1,114 @@
+"""The command ``fuel-order``."""
+import json
+import sys
+
+import numpy
+import pytest
+
+from fuel.bin.fuel_order import main
+from fuel.datasets import IndexableDataset
+from fuel.schemes import ShuffledScheme
+from fuel.streams import DataStream
+
+MODULE = """
+import numpy
+from fuel.datasets import IndexableDataset
+from fuel.schemes import ShuffledScheme
+from fuel.streams import DataStream
+from fuel.transformers import Filter
+
+def build_stream():
+    return DataStream(IndexableDataset({'y': numpy.arange(10)}),
+                      iteration_scheme=ShuffledScheme(10, 3, seed=1))
+
+def build_filtered():
+    return Filter(build_stream(), lambda data: True)
+"""
+
+
+def build_stream():
+    """Return the stream of the module."""
+    return DataStream(IndexableDataset({'y': numpy.arange(10)}),
+                      iteration_scheme=ShuffledScheme(10, 3, seed=1))
+
+
+@pytest.fixture
+def ask(tmp_path, monkeypatch, capsys):
+    """Return a function that calls the command in a folder with a module, and
+    returns its status, output and errors."""
+    (tmp_path / 'ordered.py').write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, 'path', [*sys.path])
+    monkeypatch.delitem(sys.modules, 'ordered', raising=False)
+
+    def call(*args, function='build_stream'):
+        try:
+            status = main([f'ordered:{function}', *map(str, args)])
+        except SystemExit as error:
+            status = error.code
+        return status, *capsys.readouterr()
+    return call
+
+
+def test_answers_are_those_of_the_attribute_order(ask):
+    """Steps, items and places are printed."""
+    order = build_stream().order
+    assert (0, f'{order!r}\n', '') == ask()
+    assert (0, f'{order[2]!r}\n', '') == ask('--item', 2)
+    assert (0, f'{order.epoch(3)[1]!r}\n', '') == ask(
+        '--item', 1, '--epoch', 3)
+    shared = build_stream().shard(0, 2, uneven='uneven').order
+    assert (0, f'{shared.step(5, 2)!r}\n', '') == ask(
+        '--step', 5, '--ranks', 2, '--accumulate', 2)
+    (place,) = order.epoch(1).index(7)
+    assert (0, f'epoch 1, item {place.item}, row {place.row}\n', '') == ask(
+        '--row', 7, '--epoch', 1)
+    assert (0, 'it does not come in this epoch\n', '') == ask('--row', 10)
+
+
+def test_answers_are_printed_as_json(ask):
+    """All rows are."""
+    order = build_stream().order
+    status, printed, _ = ask('--json')
+    assert 0 == status
+    assert order[:].row.tolist() == json.loads(printed)['row']
+    _, printed, _ = ask('--json', '--row', 7)
+    assert [place._asdict() for place in order.index(7)] == json.loads(printed)
+
+
+def test_state_says_which_epochs_were_left(ask, tmp_path):
+    """Without it, each epoch counts with all its items."""
+    stream = build_stream()
+    for iterator in (iter(stream), iter(stream)):
+        next(iterator)
+    del iterator
+    list(stream)
+    (tmp_path / 'state.json').write_text(json.dumps(stream.state_dict()))
+    assert (0, f'{stream.order.step(3)!r}\n', '') == ask(
+        '--state', 'state.json', '--step', 3)
+    assert ask('--step', 3) != ask('--state', 'state.json', '--step', 3)
+
+
+@pytest.mark.parametrize('args, text', [
+    (['--item', '4'], 'has 4 items'),
+    (['--step', '-1'], 'expected a number, from 0 on'),
+    (['--ranks', '0'], 'positive number'),
+    (['--state', 'gone.json'], 'gone.json is not a JSON file with a state'),
+    (['--state', 'ordered.py'], 'ordered.py is not a JSON file'),
+    (['--state', 'other.json'], 'other.json: a state must be a dict'),
+    (['--step', '1', '--item', '1'], 'not allowed with'),
+    (['--row', '1', '--dataset', '2'], 'dataset must be from 0 to 0')])
+def test_mistakes_are_named(ask, args, text, tmp_path):
+    """They exit with the status of a usage error."""
+    (tmp_path / 'other.json').write_text('[]')
+    status, printed, errors = ask(*args)
+    assert (2, '') == (status, printed)
+    assert text in errors
+    assert 'Traceback' not in errors
+
+
+def test_order_that_depends_on_the_data_is_named(ask):
+    """The error names the stage."""
+    status, printed, errors = ask('--item', 1, function='build_filtered')
+    assert (2, '') == (status, printed)
+    assert 'Filter' in errors

@@ -1,0 +1,448 @@
+"""`stream.order` says which examples each item of an epoch is made of.
+
+The oracle is the data: each row holds its number and its data set.
+"""
+import json
+import pickle
+import random
+import sys
+from functools import partial
+from itertools import islice
+
+import numpy
+import pytest
+from support import random_orders
+from support.random_orders import MOST, build
+
+from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.exceptions import StateMismatchError, UnknownOrderError
+from fuel.orders import Place
+from fuel.schemes import (
+    ComputedShuffledScheme,
+    SequentialScheme,
+    ShuffledScheme,
+)
+from fuel.schemes.shard import Shard
+from fuel.streams import DataStream
+from fuel.transformers import (
+    Filter,
+    Mapping,
+    Mix,
+    MultiProcessing,
+    MultiThreading,
+)
+
+pytestmark = pytest.mark.filterwarnings(
+    'ignore:the streams merged', 'ignore:an epoch')
+BUILDERS = [random_orders.Build, random_orders.Tangled]
+
+
+def rows_of(item):
+    """Return the rows of an item that was delivered, of its first source."""
+    return numpy.atleast_1d(numpy.asarray(item[0])).tolist()
+
+
+def said(table, starts):
+    """Return what the rows of a table hold."""
+    return [starts[dataset] + row for dataset, row in table]
+
+
+def known_order(stream):
+    """Return the order of a stream, None if it is not known or never ends."""
+    order = stream.order
+    try:
+        return order if len(order) <= MOST else None
+    except UnknownOrderError:
+        return None
+
+
+def stream_of(count=10, size=3, **kwargs):
+    """Return a stream whose rows are their numbers."""
+    return DataStream(IndexableDataset({'y': numpy.arange(count)}),
+                      batch_size=size, **kwargs)
+
+
+@pytest.mark.parametrize('builder', BUILDERS)
+def test_tables_say_what_random_pipelines_deliver(builder):
+    """Tables hold for each epoch, from before it begins to its last item."""
+    known = 0
+    for number in range(40):
+        stream = build(number, builder)
+        starts = random_orders.starts_of(stream)
+        for epoch in range(3):
+            before = known_order(stream)
+            if before is None:
+                break
+            try:
+                table = before[:]
+            except UnknownOrderError:
+                # A mixture below it goes on where it was left.
+                break
+            iterator, found = iter(stream), []
+            try:
+                found += islice(iterator, 2)
+                during = stream.order
+                found += iterator
+            except ValueError:
+                # Parts that stand beside each other differ in size.
+                break
+            assert len(before) == len(found)
+            assert before.epoch_number == epoch
+            assert said(table, starts) == sum(map(rows_of, found), [])
+            assert [said(one, starts) for one in before] == list(
+                map(rows_of, found))
+            if len(found) > 2:
+                assert during.epoch_number == epoch
+                assert said(during[-1], starts) == rows_of(found[-1])
+            known += 1
+    assert known > 40
+
+
+@pytest.mark.parametrize('by', ['batch', 'example'])
+@pytest.mark.parametrize('uneven', ['uneven', 'drop'])
+def test_column_rank_names_the_rank_that_gets_a_row(by, uneven):
+    """An example that `drop` leaves out has the rank -1."""
+    shared = 0
+    for number in range(80):
+        for ranks in (1, 2, 3):
+            streams = []
+            try:
+                for rank in range(ranks):
+                    stream = build(number)
+                    streams.append(stream.shard(
+                        rank, ranks, by=by, uneven=uneven))
+                delivered = [sum(map(rows_of, islice(one, MOST)), [])
+                             for one in streams]
+            except (TypeError, ValueError, NotImplementedError):
+                continue
+            order = known_order(build(number).shard(
+                0, ranks, by=by, uneven=uneven))
+            if order is None:
+                continue
+            starts = random_orders.starts_of(build(number))
+            table = order[:]
+            for rank, found in enumerate(delivered):
+                share = order.share(rank)
+                assert found == said(share[:], starts)
+                assert set(share[:].rank.tolist()) <= {rank}
+                if 'rank' in table.columns:
+                    assert found == [row for row, one in zip(
+                        said(table, starts), table.rank.tolist(),
+                        strict=True) if one == rank]
+                    shared += 1
+    assert shared > 10
+
+
+def trained(make, ranks, accumulate, stops):
+    """Return the streams of all ranks after a training, and the examples of
+    each of its steps.
+
+    `stops`: for each epoch, how many rounds are trained; None for all.
+    """
+    streams = [make(rank) for rank in range(ranks)]
+    steps = []
+    for stop in stops:
+        iterators = list(map(iter, streams))
+        rounds = []
+        while stop is None or len(rounds) < stop:
+            items = [list(islice(one, 1)) for one in iterators]
+            if not any(items):
+                break
+            rounds.append([(rank, row) for rank, found in enumerate(items)
+                           for item in found for row in rows_of(item)])
+        steps += [sorted(sum(rounds[first:first + accumulate], []))
+                  for first in range(0, len(rounds), accumulate)]
+    return streams, steps
+
+
+@pytest.mark.parametrize('accumulate', [1, 2, 3])
+@pytest.mark.parametrize('ranks, by', [
+    (1, 'batch'), (2, 'batch'), (3, 'example'), (3, 'batch')])
+@pytest.mark.parametrize('scheme', [
+    lambda: ShuffledScheme(22, 3, seed=5),
+    lambda: ShuffledScheme(22, 4),
+    lambda: ComputedShuffledScheme(22, 3, seed=1),
+    lambda: SequentialScheme(22, 5),
+    lambda: ShuffledScheme(22, 4, drop_last=True)])
+def test_steps_are_those_of_a_training(ranks, by, accumulate, scheme):
+    """Epochs that were left count as far as they were trained; each rank says
+    the same, as does a stream that loads the state."""
+    generator = random.Random(f'{ranks} {by} {accumulate}')
+    stops = [*[generator.choice([None, 1, 2, 3]) for _ in range(5)], None]
+
+    def make(rank):
+        return DataStream(
+            IndexableDataset({'y': numpy.arange(22)}),
+            iteration_scheme=scheme(), shard=Shard(rank, ranks, by))
+
+    streams, steps = trained(make, ranks, accumulate, stops)
+    restored = make(ranks - 1)
+    restored.load_state_dict(json.loads(json.dumps(streams[0].state_dict())))
+    for stream in [*streams, restored]:
+        order = stream.order
+        assert order.epoch_number == len(stops)
+        for number, expected in enumerate(steps):
+            table = order.step(number, accumulate)
+            found = table.row.tolist()
+            held = table.rank.tolist() if ranks > 1 else [0] * len(found)
+            assert expected == sorted(zip(held, found, strict=True))
+
+
+def test_steps_to_come_are_those_of_a_training():
+    """They are known before the first epoch."""
+    order = stream_of(shuffle=True, seed=3).shard(0, 2).order
+    _, steps = trained(lambda rank: stream_of(shuffle=True, seed=3).shard(
+        rank, 2), 2, 2, [None] * 4)
+    for number, expected in enumerate(steps):
+        table = order.step(number, 2)
+        assert expected == sorted(zip(
+            table.rank.tolist(), table.row.tolist(), strict=True))
+
+
+def test_steps_of_a_mixture_whose_epochs_differ_in_length():
+    """Each epoch is counted."""
+    def make(rank=0):
+        return Mix([stream_of(9, 2, shuffle=True, seed=4),
+                    stream_of(9, 2, shuffle=True, seed=5)],
+                   seed=2, stop='first')
+    _, steps = trained(make, 1, 2, [None] * 5)
+    order = make().order
+    assert len({len(order.epoch(number)) for number in range(5)}) > 1
+    for number, expected in enumerate(steps):
+        assert [row for _, row in expected] == sorted(
+            order.step(number, 2).row.tolist())
+
+
+def test_earlier_epochs_are_drawn_again_from_the_seed():
+    """Not if the generator was given, or has drawn for something else."""
+    for kwargs in ({'seed': 9}, {}):
+        stream = stream_of(shuffle=True, **kwargs)
+        epochs = [sum(map(rows_of, stream), []) for _ in range(4)]
+        iterator = iter(stream)
+        next(iterator)
+        for number, expected in enumerate(epochs):
+            assert expected == stream.order.epoch(number)[:].row.tolist()
+    rng = numpy.random.RandomState(9)
+    for scheme in (ShuffledScheme(10, 3, rng=rng),
+                   ShuffledScheme(10, 3, seed=9)):
+        stream = DataStream(stream_of().dataset, iteration_scheme=scheme)
+        list(stream)
+        scheme.rng.random_sample()
+        list(stream)
+        with pytest.raises(UnknownOrderError, match='seed does not lead'):
+            stream.order.epoch(0)
+
+
+def test_earlier_epochs_of_computed_orders_are_known():
+    """Also those of stages above them."""
+    stream = Mapping(DataStream(
+        IndexableDataset({'y': numpy.arange(10)}),
+        iteration_scheme=ComputedShuffledScheme(10, 4, seed=1)), tuple)
+    stream.keeps_rows = True
+    epochs = [list(map(rows_of, stream)) for _ in range(3)]
+    assert epochs == [[table.row.tolist() for table in stream.order.epoch(
+        number)] for number in range(3)]
+
+
+def test_order_that_depends_on_the_data_names_the_stage():
+    """The error says by what the examples are known, too."""
+    stream = Filter(stream_of(), lambda data: True)
+    assert 'Filter' in repr(stream.order)
+    for ask in (len, list, lambda order: order[0],
+                lambda order: order.step(0), lambda order: order.epoch(1),
+                lambda order: order.index(0)):
+        with pytest.raises(UnknownOrderError, match='Filter.*MarkExamples'):
+            ask(stream.order)
+
+
+def test_index_finds_all_places_of_an_example():
+    """Several data sets have numbers."""
+    stream = stream_of(shuffle=True, seed=1)
+    places = stream.order.index(7)
+    assert [7] == [stream.order[place.item].row[place.row]
+                   for place in places]
+    assert places[0].epoch == 0
+    mixed = Mix([stream_of(4, 2), stream_of(6, 2)], seed=1, stop='last')
+    with pytest.raises(ValueError, match=r'2 data sets: pass dataset, one of '
+                       r'0 \(IndexableDataset\), 1'):
+        mixed.order.index(5)
+    (place,) = mixed.order.index(5, dataset=1)
+    assert (1, 5) in list(mixed.order[place.item])
+    assert mixed.order.index(5, dataset=0) == []
+    with pytest.raises(ValueError, match='from 0 to 1, got 2'):
+        mixed.order.index(5, dataset=2)
+    assert isinstance(place, Place)
+
+
+def test_order_of_a_stream_behind_workers():
+    """The epochs are counted in this process."""
+    for stream in (MultiThreading(stream_of(shuffle=True, seed=1)),
+                   MultiProcessing(stream_of(shuffle=True, seed=1),
+                                   num_workers=2, start_method='fork')):
+        with stream:
+            epochs = [list(map(rows_of, stream)) for _ in range(2)]
+            state = json.loads(json.dumps(stream.state_dict()))
+            assert 2 == stream.order.epoch_number
+            assert epochs == [[table.row.tolist() for table in
+                               stream.order.epoch(number)]
+                              for number in range(2)]
+        plain = stream_of(shuffle=True, seed=1)
+        plain.load_state_dict(state)
+        assert 2 == plain.order.epoch_number
+
+
+def test_users_classes_may_have_the_attribute():
+    """One assigns it in its constructor, one has it in its class."""
+    class Assigning(DataStream):
+        def __init__(self, *args, **kwargs):
+            self.order = 'mine'
+            super().__init__(*args, **kwargs)
+
+    class Declaring(DataStream):
+        order = 'mine'
+
+    for cls in (Assigning, Declaring):
+        stream = cls(IndexableDataset({'y': numpy.arange(4)}), batch_size=2)
+        assert 'mine' == stream.order
+        assert 'mine' == stream.shard(0, 2).order
+        assert [[0, 1], [2, 3]] == list(map(rows_of, stream))
+
+
+def test_pickled_streams_keep_the_number_of_the_epoch():
+    """So do orders that are pickled."""
+    stream = stream_of(shuffle=True, seed=1)
+    list(stream)
+    copy = pickle.loads(pickle.dumps(stream))
+    assert 1 == copy.order.epoch_number
+    assert stream.order[:] == copy.order[:]
+    assert stream.order[:] == pickle.loads(pickle.dumps(stream.order))[:]
+    assert stream.order[:] != stream.order.epoch(2)[:]
+    iterator = iter(copy)
+    next(iterator)
+    assert 1 == copy.order.epoch_number
+    assert 2 == pickle.loads(pickle.dumps(copy)).order.epoch_number
+
+
+def test_ranks_save_the_same_epochs():
+    """They do at any place of an epoch, also at its end."""
+    streams = [stream_of(11, 2).shard(rank, 4) for rank in range(4)]
+    for _ in range(2):
+        for stream in streams:
+            list(stream)
+        assert 1 == len({stream.state_dict()['past'] for stream in streams})
+
+
+def test_state_that_lacks_the_epochs_loads():
+    """The number of its epoch is not known then, and stays so."""
+    stream, restored = stream_of(shuffle=True, seed=1), stream_of(
+        shuffle=True, seed=1)
+    iterator = iter(stream)
+    next(iterator)
+    state = stream.state_dict()
+    del state['past'], state['crc']
+    restored.load_state_dict(state)
+    assert list(map(rows_of, restored)) == list(map(rows_of, iterator))
+    assert restored.order.epoch_number is None
+    assert 'past' not in restored.state_dict()
+    for ask in (lambda order: order.step(0), lambda order: order.epoch(0)):
+        with pytest.raises(UnknownOrderError, match='older version'):
+            ask(restored.order)
+    assert 4 == len(restored.order)
+
+
+@pytest.mark.parametrize('value', [
+    3, None, ['all'], 'all*', '*3', 'all all*x', ' all', 'all ', 'x',
+    '1' * 3000, '-1', 'all*-1', 'all\n'])
+def test_damaged_epochs_are_refused(value):
+    """A state comes from somebody else."""
+    stream = stream_of()
+    state = stream.state_dict()
+    del state['crc']
+    with pytest.raises(StateMismatchError, match="field 'past'"):
+        stream.load_state_dict({**state, 'past': value})
+
+
+def test_a_state_stays_small_over_many_epochs():
+    """Of many epochs that were left, only later numbers of items are kept."""
+    stream, generator = stream_of(100, 1), random.Random(1)
+    for _ in range(2000):
+        iterator = iter(stream)
+        for _ in range(generator.randrange(9)):
+            next(iterator)
+    list(iterator)
+    assert len(stream.state_dict()['past']) <= 2000
+    stream.load_state_dict(stream.state_dict())
+    assert 2000 == stream.order.epoch_number
+    with pytest.raises(UnknownOrderError, match='were dropped'):
+        stream.order.step(0)
+
+
+def test_wrong_numbers_are_refused():
+    """Each error says what exists."""
+    order = stream_of().order
+    with pytest.raises(IndexError, match='4 items, numbered from 0; there is '
+                       'no item 4'):
+        order[4]
+    with pytest.raises(IndexError, match='no item -5'):
+        order[-5]
+    for ask in (order.epoch, order.step):
+        with pytest.raises(ValueError, match='-1'):
+            ask(-1)
+    with pytest.raises(ValueError, match='accumulate'):
+        order.step(0, 0)
+    with pytest.raises(ValueError, match='rank 0 already'):
+        order.share(0, 2).share(0, 2)
+    with pytest.raises(IndexError, match='epoch 0 has no items'):
+        stream_of(0).order.step(3)
+
+
+def test_tables_show_themselves():
+    """Long ones show their ends."""
+    table = stream_of(30, 10).order[:]
+    assert [
+        'items 0 to 2 of 3 in epoch 0: 30 examples', 'item  dataset  row',
+        '   0        0    0'] == repr(table).splitlines()[:3]
+    assert ['   2        0   29', 'dataset 0: IndexableDataset'] == repr(
+        table).splitlines()[-2:]
+    assert 14 == len(repr(table).splitlines())
+    assert '<td' in table._repr_html_()
+    assert 30 == len(table)
+    with pytest.raises(AttributeError, match="no column 'rank'.*'row'"):
+        table.rank  # noqa: B018
+    assert [] == list(table) or (0, 0) == next(iter(table))
+    empty = stream_of().order[2:2]
+    assert 0 == len(empty)
+    assert 'no items of 4' in repr(empty)
+
+
+def test_data_frames_need_pandas(monkeypatch):
+    """The error names the package; the frames are tested where it is."""
+    monkeypatch.setitem(sys.modules, 'pandas', None)
+    with pytest.raises(ModuleNotFoundError) as raised:
+        stream_of().order[:].to_pandas()
+    assert ['to_pandas() needs pandas: pip install pandas'] == (
+        raised.value.__notes__)
+
+
+def test_order_of_data_read_in_order():
+    """The n-th example is the n-th that the data set gives."""
+    stream = DataStream(IterableDataset({'y': range(5)}))
+    assert 5 == len(stream.order)
+    assert [0, 1, 2, 3, 4] == stream.order[:].row.tolist()
+
+
+def test_asking_changes_nothing():
+    """Every question leaves the stream as it is."""
+    make = next(partial(build, number) for number in range(9, 99)
+                if len(known_order(build(number)) or ()) > 3)
+    plain, stream = make(), make()
+    for _ in range(3):
+        ours = []
+        for item in stream:
+            ours.append(rows_of(item))
+            order = stream.order
+            repr(order)
+            list(islice(order, 3))
+            order.step(5)
+        assert ours == list(map(rows_of, plain))
+    assert plain.state_dict() == stream.state_dict()
