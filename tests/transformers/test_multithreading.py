@@ -316,7 +316,7 @@ def test_states_are_of_the_moment_when_an_item_was_read(ahead):
     for _ in range(N // 2):
         assert outcome(one) == outcome(other)
         assert plain.state_dict() == threads.state_dict()['children'][0] | {
-            'crc': plain.state_dict()['crc']}
+            field: plain.state_dict()[field] for field in ('crc', 'past')}
 
 
 def test_ranks_share_the_order(ahead):
