@@ -3,16 +3,18 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from fuel.bin.commands import (
     CommandParser, build_stream, pipe_friendly, positive_number)
 from fuel.exceptions import StateMismatchError, UnknownOrderError
-from fuel.orders import Order, OrderTable, Place
+from fuel.orders import ExamplePlace, OrderTable, StreamOrder
 
 __all__ = ['main', 'make_parser']
 
 STREAM = 'mine:build_stream'
+
+Answer: TypeAlias = StreamOrder | OrderTable | list[ExamplePlace]
 
 
 def make_parser() -> CommandParser:
@@ -99,7 +101,7 @@ def main(args: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _order_of(parser: argparse.ArgumentParser, given: Any) -> Order:
+def _order_of(parser: argparse.ArgumentParser, given: Any) -> StreamOrder:
     """Return the order of the stream that the arguments name."""
     stream = build_stream(parser, given.stream)
     if given.ranks is not None:
@@ -115,11 +117,11 @@ def _order_of(parser: argparse.ArgumentParser, given: Any) -> Order:
             stream.load_state_dict(state)
         except StateMismatchError as error:
             parser.error(f'{given.state}: {error}')
-    order: Order = stream.order
+    order: StreamOrder = stream.order
     return order
 
 
-def _answer(order: Order, given: Any) -> Order | OrderTable | list[Place]:
+def _answer(order: StreamOrder, given: Any) -> Answer:
     """Return what the arguments ask of an order."""
     if given.step is not None:
         return order.step(given.step, given.accumulate)
@@ -130,10 +132,9 @@ def _answer(order: Order, given: Any) -> Order | OrderTable | list[Place]:
     return order if given.item is None else order[given.item]
 
 
-def _print(answer: Order | OrderTable | list[Place], *, as_json: bool,
-           ) -> None:
+def _print(answer: Answer, *, as_json: bool) -> None:
     """Print an answer."""
-    if isinstance(answer, Order) and not as_json:
+    if isinstance(answer, StreamOrder) and not as_json:
         print(repr(answer))
     elif isinstance(answer, list):
         places = [place._asdict() for place in answer]
@@ -141,7 +142,7 @@ def _print(answer: Order | OrderTable | list[Place], *, as_json: bool,
             [f'epoch {place.epoch}, item {place.item}, row {place.row}'
              for place in answer] or ['it does not come in this epoch']))
     else:
-        table = answer[:] if isinstance(answer, Order) else answer
+        table = answer[:] if isinstance(answer, StreamOrder) else answer
         print(json.dumps({name: column.tolist() for name, column
                           in table.columns.items()})
               if as_json else repr(table))

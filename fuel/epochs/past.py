@@ -6,13 +6,10 @@ epoch or of its training step.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
-
-#: How many items of each epoch were delivered, such as 'all*3 17': of three
-#: epochs all items, then 17 of one epoch that was left. '?*5' stands for five
+#: The numbers of items of these epochs, such as 'all*3 17': all items of
+#: three epochs, then 17 items of an epoch that was left. '?*5' stands for five
 #: epochs whose numbers of items were dropped. None: nothing is known, since a
 #: state of an older version was loaded.
 Past: TypeAlias = 'str | None'
@@ -23,11 +20,14 @@ _MOST = 2000
 _PAST = re.compile(r'((all|\?|\d{1,19})(\*\d{1,18})?( (?=.)|$))*')
 
 
-def with_epoch(past: Past, epoch: Epoch) -> Past:
-    """Return the epochs that were begun before an epoch, and this epoch."""
+def with_epoch(past: Past, num_items: int | None) -> Past:
+    """Return the epochs that were begun before an epoch, and this epoch.
+
+    `num_items`: number of items that the epoch delivered; None for all.
+    """
     if past is None:
         return None
-    count = ALL if epoch.finished else str(epoch.position)
+    count = ALL if num_items is None else str(num_items)
     before, _, last = past.rpartition(' ')
     name, _, times = last.partition('*')
     if name == count:

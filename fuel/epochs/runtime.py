@@ -189,8 +189,9 @@ class Runtime:
             return self.pending.get('past')
         if self.epoch is None:
             return self.past
-        return with_epoch(self.epoch.past, self.epoch) if is_over else (
-            self.epoch.past)
+        last = self.epoch
+        return last.past if not is_over else with_epoch(
+            last.past, None if last.finished else last.position)
 
     def resumed(self) -> State | None:
         """Return the pending state of a running epoch; None if there is no

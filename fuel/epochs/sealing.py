@@ -116,7 +116,7 @@ def sealed_epoch(stage: Stage, epoch: Epoch) -> State:
     if counters is None or counts is None or epoch.finished:
         state = _with_checksum(*identified(
             stage, stage.state_of(epoch), stage.shard is not None,
-            with_epoch(epoch.past, epoch) if epoch.finished else epoch.past))
+            with_epoch(epoch.past, None) if epoch.finished else epoch.past))
         # Now it is known that the epoch has a state.
         found = None if epoch.finished else find_counters(stage, epoch)
         # Without this epoch and its stage, which holds it: no cycle.

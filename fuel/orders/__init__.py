@@ -2,7 +2,7 @@
 
 They are known without reading data, before, during and after an epoch.
 """
-from fuel.orders.order import Order
-from fuel.orders.table import OrderTable, Place
+from fuel.orders.order import StreamOrder
+from fuel.orders.table import ExamplePlace, OrderTable
 
-__all__ = ['Order', 'OrderTable', 'Place']
+__all__ = ['ExamplePlace', 'OrderTable', 'StreamOrder']

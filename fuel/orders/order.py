@@ -13,7 +13,7 @@ from fuel.epochs.past import ALL, DROPPED, num_epochs, runs
 from fuel.epochs.stage import Stage, stage_of
 from fuel.exceptions import UnknownOrderError
 from fuel.orders.rounds import Rounds
-from fuel.orders.table import OrderTable, Place
+from fuel.orders.table import ExamplePlace, OrderTable
 from fuel.schemes.shard import Shard, checked_shard
 from fuel.sharding.asking import epoch_order
 from fuel.sharding.order import ENDLESS, EpochOrder, example_ids
@@ -21,7 +21,7 @@ from fuel.typing import StreamLike
 from fuel.utils.checks import not_negative, positive
 
 
-class Order:
+class StreamOrder:
     """The order of the items of an epoch: which examples each is made of.
 
     ``stream.order`` returns it, for the epoch that is running, or that the
@@ -64,9 +64,9 @@ class Order:
     >>> next(stream.get_epoch_iterator())
     (['c', 'b'],)
     >>> order.index(3)
-    [Place(epoch=0, item=2, row=0)]
+    [ExamplePlace(epoch=0, item=2, row=0)]
     >>> order.epoch(7)[0].row.tolist()
-    [4, 2]
+    [2, 4]
     """
 
     def __init__(self, whole: EpochOrder, facts: StreamFacts,
@@ -132,13 +132,13 @@ class Order:
 
     def __repr__(self) -> str:
         if self.kind == 'none':
-            return f'<Order that is not known: {self.reason}>'
+            return f'<StreamOrder that is not known: {self.reason}>'
         count = self._order.num_items
         items = ('' if count is None else ', endless' if count >= ENDLESS
                  else f', {count} items')
         rank = '' if self._share is None else (
             f', rank {self._share.rank} of {self._share.num_shards}')
-        return (f'<Order of epoch {self.epoch_number}{rank}{items}, '
+        return (f'<StreamOrder of epoch {self.epoch_number}{rank}{items}, '
                 f'{self.kind}>')
 
     def _table(self, items: range) -> OrderTable:
@@ -177,7 +177,7 @@ class Order:
         return Rounds(self._whole, self._facts.shard)
 
     def share(self, rank: int, num_ranks: int | None = None,
-              by: str | None = None, uneven: str | None = None) -> Order:
+              by: str | None = None, uneven: str | None = None) -> StreamOrder:
         """Return the order of a rank's items.
 
         Parameters
@@ -192,7 +192,7 @@ class Order:
 
         Returns
         -------
-        Order
+        StreamOrder
             Its items are those that an iterator of this rank returns.
 
         Raises
@@ -206,12 +206,13 @@ class Order:
                 f'this is the order of rank {self._share.rank} already: take '
                 'the share of stream.order')
         given = self._facts.shard
-        return Order(self._whole, self._facts, self.epoch_number,
+        return StreamOrder(self._whole, self._facts, self.epoch_number,
                      checked_shard(rank, given.num_shards if num_ranks is None
                                    else num_ranks, by or given.by,
                                    uneven or given.uneven))
 
-    def index(self, row: Any, dataset: int | None = None) -> list[Place]:
+    def index(self, row: Any, dataset: int | None = None,
+              ) -> list[ExamplePlace]:
         """Return all places of the epoch at which an example comes.
 
         Parameters
@@ -224,7 +225,7 @@ class Order:
 
         Returns
         -------
-        list of Place
+        list of ExamplePlace
             In the order of the items.
 
         Raises
@@ -244,7 +245,7 @@ class Order:
         >>> stream.order[5 * 10 ** 9].row[3]
         618420391033
         >>> stream.order.index(618420391033)
-        [Place(epoch=0, item=5000000000, row=3)]
+        [ExamplePlace(epoch=0, item=5000000000, row=3)]
         """
         order, names = self._known, self._facts.names
         if dataset is None:
@@ -258,10 +259,10 @@ class Order:
         elif not 0 <= dataset < len(names):
             raise ValueError(
                 f'dataset must be from 0 to {len(names) - 1}, got {dataset}')
-        return [Place(self.epoch_number, place.item, place.offset)
+        return [ExamplePlace(self.epoch_number, place.item, place.offset)
                 for place in order.places_of(dataset, row)]
 
-    def epoch(self, number: int) -> Order:
+    def epoch(self, number: int) -> StreamOrder:
         """Return the order of another epoch.
 
         Parameters
@@ -272,7 +273,7 @@ class Order:
 
         Returns
         -------
-        Order
+        StreamOrder
 
         Raises
         ------
@@ -282,7 +283,7 @@ class Order:
         """
         number = not_negative('number', number)
         order = self._of_epoch(number)
-        return Order(order, self._facts, number, self._share)
+        return StreamOrder(order, self._facts, number, self._share)
 
     def _of_epoch(self, number: int) -> EpochOrder:
         """Return the order of an epoch for all ranks."""
@@ -324,7 +325,7 @@ class Order:
         number = not_negative('number', number)
         accumulate = positive('accumulate', accumulate)
         epoch, first, most = self._find_step(number, accumulate)
-        whole = Order(self._of_epoch(epoch), self._facts, epoch)
+        whole = StreamOrder(self._of_epoch(epoch), self._facts, epoch)
         rounds = whole._rounds
         stop = min(first + accumulate, most, rounds.count)
         rows = [(item, rank, example) for item in range(first, stop)
@@ -376,8 +377,10 @@ class Order:
             epoch += 1
 
     def _steps_of(self, epoch: int, accumulate: int, most: int) -> int:
-        """Return the number of steps of an epoch of which at most a number of
-        rounds is trained."""
+        """Return the number of steps of an epoch.
+
+        `most`: the largest number of its rounds that are trained.
+        """
         order = self._whole if self._whole.has_fixed_length else (
             self._of_epoch(epoch))
         count = min(most, Rounds(order, self._facts.shard).count)
@@ -404,7 +407,7 @@ def _as_column(rows: list[Any]) -> Any:
 
 
 class StreamFacts:
-    """What an order knows of its stream.
+    """The facts about a stream that its orders need.
 
     `shard`: the share of the stream; of one rank if it has none.
     `past`: the epochs that were begun before.
@@ -431,12 +434,12 @@ def datasets_of(stage: Stage) -> list[Any]:
     return list(found.values())
 
 
-def order_of(stream: StreamLike) -> Order:
-    """Return the order of a stream; see :class:`Order`."""
+def order_of(stream: StreamLike) -> StreamOrder:
+    """Return the order of a stream; see :class:`StreamOrder`."""
     stage = stage_of(stream)
     with stage.lock:
         is_running = stage.pending is None and not (
             stage.epoch is None or stage.is_left())
         past = stage.past_epochs(not is_running)
-        return Order(epoch_order(stream), StreamFacts(stream, past),
+        return StreamOrder(epoch_order(stream), StreamFacts(stream, past),
                      None if past is None else num_epochs(past))

@@ -13,7 +13,7 @@ from fuel.utils.printing import aligned, printable
 _MOST_ROWS = 10
 
 
-class Place(NamedTuple):
+class ExamplePlace(NamedTuple):
     """A place at which an example comes.
 
     Attributes
@@ -34,8 +34,8 @@ class Place(NamedTuple):
 class OrderTable:
     """The examples of some items of an order, a row for each example.
 
-    :class:`fuel.orders.Order` returns tables. ``print`` and an interactive
-    prompt show text, a notebook shows HTML.
+    :class:`fuel.orders.StreamOrder` returns tables. ``print`` and an
+    interactive prompt show text, a notebook shows HTML.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class OrderTable:
         Number of the data set in the pipeline, from 0 on.
     row : numpy.ndarray
         Row of the data set, as its `get_data` takes it: int64, or objects if
-        the rows are no integers.
+        rows are not integers.
     columns : dict of str to numpy.ndarray
         All columns, by their names.
 

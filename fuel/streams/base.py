@@ -23,7 +23,7 @@ from fuel.schemes.shard import Shard, checked_shard, found_shard
 from fuel.sharding.shard_pipeline import shard_pipeline, warn_if_uneven
 from fuel.streams.arguments import (
     KeptLabels, refuse_no_scheme, takes_stream_by_name)
-from fuel.streams.order import StreamOrder
+from fuel.streams.order import OrderAttribute
 from fuel.streams.stage import StreamStage
 from fuel.typing import (
     AxisLabels, EpochReader, SchemeLike, State, returns_epochs)
@@ -88,7 +88,7 @@ class AbstractDataStream(NamedArguments):
     iteration_scheme: Any = None
     axis_labels: Any = None
     sharding: Shard | None = None
-    order: Any = StreamOrder()
+    order: Any = OrderAttribute()
     makes_pieces = False  # True if an item can become several, as in Expand.
     #: The properties that data keep: any of ``'dtype'``, ``'shape'``
     #: and ``'axes'`` (frozenset of str).

@@ -4,9 +4,9 @@ from __future__ import annotations
 from typing import Any
 
 
-class StreamOrder:
+class OrderAttribute:
     """The order of the epoch that is running, or that the next iterator
-    begins (:class:`fuel.orders.Order`).
+    begins (:class:`fuel.orders.StreamOrder`).
 
     It is the order of all ranks, and is known without reading data. A class of
     a user may have, or assign, an attribute with the same name.

@@ -100,7 +100,9 @@ class StreamStage(Stage):
             if self.pending is not None:
                 epoch.past = self.pending.get('past')
             elif self.epoch is not None:
-                epoch.past = with_epoch(self.epoch.past, self.epoch)
+                last = self.epoch
+                epoch.past = with_epoch(
+                    last.past, None if last.finished else last.position)
             else:
                 epoch.past = self.past
             epoch.start, self.start = self.start, None

@@ -16,7 +16,7 @@ from support.random_orders import MOST, build
 
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import StateMismatchError, UnknownOrderError
-from fuel.orders import Place
+from fuel.orders import ExamplePlace
 from fuel.schemes import (
     ComputedShuffledScheme,
     SequentialScheme,
@@ -234,7 +234,7 @@ def test_earlier_epochs_are_drawn_again_from_the_seed():
 
 
 def test_earlier_epochs_of_computed_orders_are_known():
-    """Also those of stages above them."""
+    """Stages above do not matter."""
     stream = Mapping(DataStream(
         IndexableDataset({'y': numpy.arange(10)}),
         iteration_scheme=ComputedShuffledScheme(10, 4, seed=1)), tuple)
@@ -271,7 +271,7 @@ def test_index_finds_all_places_of_an_example():
     assert mixed.order.index(5, dataset=0) == []
     with pytest.raises(ValueError, match='from 0 to 1, got 2'):
         mixed.order.index(5, dataset=2)
-    assert isinstance(place, Place)
+    assert isinstance(place, ExamplePlace)
 
 
 def test_order_of_a_stream_behind_workers():
