@@ -140,7 +140,8 @@ def _print(answer: Answer, *, as_json: bool) -> None:
         places = [place._asdict() for place in answer]
         print(json.dumps(places) if as_json else '\n'.join(
             [f'epoch {place.epoch}, item {place.item}, row {place.row}'
-             for place in answer] or ['it does not come in this epoch']))
+             + ', left out' * place.left_out for place in answer]
+            or ['it does not come in this epoch']))
     else:
         table = answer[:] if isinstance(answer, StreamOrder) else answer
         print(json.dumps({name: column.tolist() for name, column

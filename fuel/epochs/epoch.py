@@ -74,6 +74,8 @@ class Epoch(EpochPosition):
         the number of the batch.  One-to-one stages of a pipeline share this
         dict.
     `past`: the epochs that the stream has begun before.
+    `omitted`: ranges of items of all ranks that are left out: the first item
+        and the item after the last one.
     `is_inner`: whether a one-to-one stage reads this epoch.
     `is_asked`: whether a stage above asks for the examples of each item.
         Stages that keep items keep their examples beside them then.
@@ -92,6 +94,7 @@ class Epoch(EpochPosition):
     limit: SkipLimit | None = None
     left_out = Skipped()
     past: Past = ''
+    omitted: Sequence[tuple[int, int]] = ()
     is_inner = False
     is_asked = False
     dealt: SourceExamples | None = None

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from fuel.epochs.omitted import Omitted
 from fuel.epochs.past import Past, with_epoch
 from fuel.epochs.state import RUNNING, SchemeStart
 from fuel.epochs.epoch import Epoch
@@ -44,6 +45,7 @@ class Runtime:
     `pending`: the state that the next epoch iterator restores.
     `past`: the epochs that were begun before the stream was copied or
         unpickled.
+    `omitted`: the items of all epochs that are left out.
     `fingerprint`: the description that a saved state must fit, as it was made
         for the last state.
     `changing`: whether an epoch begins, or a state is loaded, at the moment.
@@ -71,6 +73,7 @@ class Runtime:
         'measured',
         'measuring',
         'meter',
+        'omitted',
         'past',
         'pending',
         'readers',
@@ -92,6 +95,7 @@ class Runtime:
         self.holders: list[tuple[weakref.ref[Any], Epoch]] = []
         self.pending: State | None = None
         self.past: Past = ''
+        self.omitted: Omitted = ()
         self.fingerprint: Any = None
         self.meter = StageMeter()
         self.measured: Any = None
@@ -152,9 +156,16 @@ class Runtime:
                 self.changing = before
 
     def __reduce__(self) -> Any:
-        # A stream that pickles its attributes itself keeps the state alone,
-        # or the epochs that it has begun.
-        return copy.copy, (self.pending or self.past_epochs() or None,)
+        # A stream that pickles its attributes itself keeps only this.
+        return copy.copy, (self.kept,)
+
+    @property
+    def kept(self) -> Any:
+        """The part of the state at run time that a pickle keeps: the state to
+        be restored, or the epochs that were begun; and the items that are left
+        out.  None if there is nothing."""
+        kept: Any = self.pending or self.past_epochs() or None
+        return (kept, self.omitted) if self.omitted else kept
 
     @contextmanager
     def showing(self, epoch: Epoch) -> Iterator[None]:

@@ -13,9 +13,10 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
+from fuel.epochs.omitted import Omitted
 from fuel.epochs.past import Past, with_epoch
 from fuel.epochs.state import (
-    FINISHED, RUNNING, SchemeStart, copied_with_text)
+    FINISHED, RUNNING, SchemeStart, as_text, copied_with_text)
 from fuel.epochs.epoch import Counter, Epoch
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
 from fuel.epochs.stage import Stage, stage_of
@@ -103,7 +104,8 @@ def sealed(stream: StreamLike, state: State) -> State:
     checksum."""
     stage = stage_of(stream)
     return _with_checksum(*identified(
-        stage, state, past=stage.past_epochs(state['epoch'] == FINISHED)))
+        stage, state, past=stage.past_epochs(state['epoch'] == FINISHED),
+        omitted=stage.omitted))
 
 
 def sealed_epoch(stage: Stage, epoch: Epoch) -> State:
@@ -116,7 +118,8 @@ def sealed_epoch(stage: Stage, epoch: Epoch) -> State:
     if counters is None or counts is None or epoch.finished:
         state = _with_checksum(*identified(
             stage, stage.state_of(epoch), stage.shard is not None,
-            with_epoch(epoch.past, None) if epoch.finished else epoch.past))
+            with_epoch(epoch.past, None) if epoch.finished else epoch.past,
+            stage.omitted))
         # Now it is known that the epoch has a state.
         found = None if epoch.finished else find_counters(stage, epoch)
         # Without this epoch and its stage, which holds it: no cycle.
@@ -132,7 +135,8 @@ def sealed_epoch(stage: Stage, epoch: Epoch) -> State:
             below, RUNNING, *counted, start,
             [(None, 'null'), ([], '[]'), (None, 'null'), (None, 'null')],
             children, is_sharded=False,
-            past=epoch.past if running is epoch else None)]
+            past=epoch.past if running is epoch else None,
+            omitted=below.omitted)]
     return _with_checksum(*children[0])
 
 
@@ -147,13 +151,15 @@ def checksum(text: str) -> int:
 
 
 def identified(stage: Stage, state: State, is_sharded: bool = True,
-               past: Past = None) -> tuple[State, str]:
+               past: Past = None, omitted: Omitted = (),
+               ) -> tuple[State, str]:
     """Return a copy of a state with the fingerprint of each stage, and the
     text of this copy.
 
     `is_sharded`: whether the pipeline may take a rank's share.
     `past`: the epochs that the stream has begun before; None if the state
         does not have them.
+    `omitted`: the items that are left out of epochs.
     """
     owner = stage.state_owner
     if owner is None:
@@ -165,6 +171,11 @@ def identified(stage: Stage, state: State, is_sharded: bool = True,
             f'has {len(state["children"])} epoch iterators of them, so its '
             'position is not known: keep them in child_epoch_iterator or '
             'child_epoch_iterators')
+    if any(stage_of(child).omitted for child in streams):
+        raise TypeError(
+            f'the state of {stage.name} would not name the steps that a '
+            'stream below it leaves out: let leave_out(stream, ...) take the '
+            'last stage of the pipeline')
     scheme = state['scheme']
     others: list[tuple[Any, str]] = []
     for field in ('dataset', 'failed', 'leftover', 'rng'):
@@ -178,13 +189,14 @@ def identified(stage: Stage, state: State, is_sharded: bool = True,
         None if scheme is None else _start_of(stage, scheme), others,
         [identified(stage_of(child), part, is_sharded) for child, part in zip(
             streams, state['children'], strict=True)],
-        is_sharded, state.get('skipped'), past)
+        is_sharded, state.get('skipped'), past, omitted)
 
 
 def _joined(stage: Stage, epoch: str, position: int, requested: int,
             start: SchemeStart | None, others: list[tuple[Any, str]],
             children: list[tuple[State, str]], is_sharded: bool,
-            skipped: object = None, past: Past = None) -> tuple[State, str]:
+            skipped: object = None, past: Past = None,
+            omitted: Omitted = ()) -> tuple[State, str]:
     """Return a stage's state and its text, joined from their parts.
 
     `others`: copies and texts of `dataset`, `failed`, `leftover` and `rng`.
@@ -192,6 +204,7 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
     `skipped`: field of the skipped examples; None if no example was skipped.
     `past`: the epochs that were begun before; None if the state does not have
         them.
+    `omitted`: the items that are left out of epochs.
     """
     described_text, copy_described = encoded_fingerprint(stage, is_sharded)
     start_text, copy_start = (
@@ -199,10 +212,14 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
     states, texts = zip(*children, strict=True) if children else ((), ())
     ((dataset, dataset_text), (failed, failed_text),
      (leftover, leftover_text), (rng, rng_text)) = others
-    more, past_text, skipped_text = {}, '', ''
+    more: State = {}
+    past_text = skipped_text = ''
     if past is not None:
         more['past'] = past
         past_text = f'"past":"{past}",'
+    if omitted:
+        more['omitted'] = list(map(list, omitted))
+        past_text = f'"omitted":{as_text(omitted)},{past_text}'
     if skipped is not None:
         more['skipped'], skipped_text = copied_with_text(skipped)
         skipped_text = f'"skipped":{skipped_text},'

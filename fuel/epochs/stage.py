@@ -406,6 +406,11 @@ class Stage(Runtime):
         epoch.finish(end)
 
     @final
+    def end_unread(self, epoch: Epoch) -> None:
+        """End an epoch whose items are not read, as if all had been read."""
+        self._finish(epoch)
+
+    @final
     def skip(self, epoch: Epoch, count: int) -> None:
         """Skip the next items of an epoch without making them."""
         if epoch.counted is not None:
@@ -517,8 +522,10 @@ def _keep_stage(stream: object) -> Stage:
         # A copy has the stage of another stream, a pickle the state alone, or
         # the epochs that were begun.
         if isinstance(kept, Stage):
-            stage.pending, stage.past = kept.pending, kept.past_epochs()
-        elif isinstance(kept, str):
+            kept = kept.kept
+        if isinstance(kept, tuple):
+            kept, stage.omitted = kept
+        if isinstance(kept, str):
             stage.past = kept
         else:
             stage.pending = kept

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from fuel.epochs.state import (
     FINISHED, NOT_STARTED, RUNNING, as_text, available, is_share_state,
     read_share_state)
+from fuel.epochs.omitted import is_omitted
 from fuel.epochs.past import is_past
 from fuel.epochs.readers import close_state, position_in, takes_positions
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
@@ -33,6 +34,8 @@ from fuel.utils.signatures import parameters_of
 _FIELDS = frozenset({
     'format', 'stream', 'epoch', 'position', 'requested', 'scheme',
     'dataset', 'rng', 'leftover', 'failed', 'children'})
+# Fields that states of some streams, or the state of the last stage, have.
+_FURTHER = frozenset({'omitted', 'past', 'skipped'})
 
 # Errors that restoring a damaged value raises. A stage raises StopIteration
 # if it reads its input again, beyond the end.
@@ -136,8 +139,7 @@ def _check_frame(stage: Stage, state: State) -> None:
         raise StateMismatchError(
             f'the state has format {state["format"]!r:.200}, but this '
             f'version of Fuel reads format {FORMAT}')
-    for field in sorted(
-            (_FIELDS ^ state.keys()) - {'past', 'skipped'}, key=str):
+    for field in sorted((_FIELDS ^ state.keys()) - _FURTHER, key=str):
         raise StateMismatchError(
             f'the field {field!r:.200} of the state of stage '
             f'{stage.name} is '
@@ -297,6 +299,9 @@ def _check_fields(stage: Stage, state: State) -> None:
         if not is_right or epoch == NOT_STARTED:
             _refuse(stage, 'skipped', state['skipped'],
                     'the examples that were left out of an epoch')
+    if 'omitted' in state and not is_omitted(state['omitted']):
+        _refuse(stage, 'omitted', state['omitted'],
+                'ascending ranges of items of epochs')
     if 'past' in state and not is_past(state['past']):
         _refuse(stage, 'past', state['past'],
                 'the numbers of items of the epochs that were begun before')

@@ -2,7 +2,8 @@
 
 They are known without reading data, before, during and after an epoch.
 """
+from fuel.orders.omitted import leave_out
 from fuel.orders.order import StreamOrder
 from fuel.orders.table import ExamplePlace, OrderTable
 
-__all__ = ['ExamplePlace', 'OrderTable', 'StreamOrder']
+__all__ = ['ExamplePlace', 'OrderTable', 'StreamOrder', 'leave_out']

@@ -85,6 +85,12 @@ class StreamOrder:
         return len(self._known)
 
     @property
+    def goes_on(self) -> bool:
+        """Whether the next epoch begins where this one is left, in an input
+        of a mixture (bool)."""
+        return self._whole.goes_on
+
+    @property
     def _known(self) -> EpochOrder:
         """The order, which is known; otherwise UnknownOrderError is
         raised."""
@@ -259,8 +265,16 @@ class StreamOrder:
         elif not 0 <= dataset < len(names):
             raise ValueError(
                 f'dataset must be from 0 to {len(names) - 1}, got {dataset}')
-        return [ExamplePlace(self.epoch_number, place.item, place.offset)
+        return [ExamplePlace(self.epoch_number, place.item, place.offset,
+                             self._is_left_out(place.item))
                 for place in order.places_of(dataset, row)]
+
+    def _is_left_out(self, item: int) -> bool:
+        """Return whether an item is left out of the epoch."""
+        if self._share is not None:
+            item = item * self._share.step + self._share.offset
+        return any(epoch == self.epoch_number and first <= item < stop
+                   for epoch, first, stop in self._facts.omitted)
 
     def epoch(self, number: int) -> StreamOrder:
         """Return the order of another epoch.
@@ -339,6 +353,70 @@ class StreamOrder:
                                           rounds.count),
             columns, [example for _, _, example in rows])
 
+    def items_of_step(self, number: int, accumulate: int = 1,
+                      ) -> tuple[int, range]:
+        """Return the epoch of a step, and the items of all ranks in it.
+
+        Parameters
+        ----------
+        number, accumulate : int
+            See :meth:`step`.
+
+        Returns
+        -------
+        epoch : int
+        items : range
+            Numbers of items in the order of all ranks.
+        """
+        epoch, first, most = self._find_step(
+            not_negative('number', number), positive('accumulate', accumulate))
+        order = StreamOrder(self._of_epoch(epoch), self._facts, epoch)
+        return epoch, order._items_of_rounds(
+            first, min(first + accumulate, most))
+
+    def items_of_examples(self, first: int, stop: int,
+                          accumulate: int = 1) -> range:
+        """Return the items of the steps that have some examples.
+
+        Parameters
+        ----------
+        first, stop : int
+            Numbers of the first example, and of the example after the last
+            one, in the order of all ranks.
+        accumulate : int, optional
+            See :meth:`step`.
+
+        Returns
+        -------
+        range
+            Numbers of items in the order of all ranks.
+        """
+        order, step = self._known, self._facts.shard.step * accumulate
+        item = passed = 0
+        found: list[int] = []
+        size = order.batch_size or (1 if order.is_single else None)
+        if size is not None:
+            found = [first // size, (stop - 1) // size]
+        else:
+            while passed < stop and order.count_to(item + 1) > item:
+                passed += order.size(item)
+                if passed > first:
+                    found.append(item)
+                item += 1
+        if not found or found[-1] >= len(self):
+            raise IndexError(
+                f'epoch {self.epoch_number} ends before example {stop - 1}')
+        rounds = accumulate
+        start = found[0] // step * rounds
+        return self._items_of_rounds(
+            start, found[-1] // step * rounds + rounds)
+
+    def _items_of_rounds(self, first: int, stop: int) -> range:
+        """Return the items of all ranks in some rounds."""
+        rounds, step = self._rounds, self._facts.shard.step
+        stop = min(stop, rounds.count)
+        return range(first * step, min(stop * step, len(self._whole)))
+
     def _find_step(self, number: int, accumulate: int,
                    ) -> tuple[int, int, int]:
         """Return the number of the epoch of a step, its first round, and the
@@ -411,6 +489,7 @@ class StreamFacts:
 
     `shard`: the share of the stream; of one rank if it has none.
     `past`: the epochs that were begun before.
+    `omitted`: the items that are left out.
     `names`: the names of the data sets, by their numbers.
     """
 
@@ -418,6 +497,7 @@ class StreamFacts:
         stage = stage_of(stream)
         self.shard = stage.shard or Shard(0, 1)
         self.past = past
+        self.omitted = stage.omitted
         self.names = [type(one).__name__ for one in datasets_of(stage)]
 
 

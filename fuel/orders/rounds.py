@@ -41,6 +41,8 @@ class Rounds:
         that are repeated.
         """
         shard = self.shard
+        if shard.num_shards == 1:
+            return [self.order]
         if self.deals_items:
             return [RankOrder(self.order, shard._replace(rank=rank))
                     for rank in range(shard.num_shards)]

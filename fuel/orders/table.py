@@ -24,11 +24,14 @@ class ExamplePlace(NamedTuple):
         Number of the item in the order, from 0 on.
     row : int
         Number of the row in the item, from 0 on; 0 for a single example.
+    left_out : bool
+        Whether the item is left out; see :func:`leave_out`.
     """
 
     epoch: int | None
     item: int
     row: int
+    left_out: bool = False
 
 
 class OrderTable:

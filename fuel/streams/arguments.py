@@ -19,8 +19,9 @@ from fuel.schemes import (
     ShuffledScheme,
 )
 from fuel.typing import AxisLabels, DatasetLike, SchemeLike
-from fuel.utils.arguments import NamedArguments, is_stream
-from fuel.utils.other_libraries import class_for, short_repr
+from fuel.utils.arguments import NamedArguments, is_stream, try_call
+from fuel.utils.other_libraries import (
+    FOR_STREAMS, class_for, no_member, short_repr)
 from fuel.utils.overrides import covers, is_own
 from fuel.utils.signatures import constructors_of
 
@@ -221,3 +222,16 @@ def takes_stream_by_name(stage: type) -> bool:
         if Parameter.VAR_POSITIONAL not in kinds:
             return True
     return False
+
+
+def no_stream_member(stream: Any, name: str) -> AttributeError:
+    """Return the error for a method that only another library has."""
+    sources = try_call((), lambda: tuple(stream.sources))
+    return no_member(stream, name, FOR_STREAMS, sources or ('data',),
+                     item_of(stream))
+
+
+def item_of(stream: Any) -> str:
+    """Return 'example' if the stream produces examples, else 'batch'."""
+    is_example = try_call(False, lambda: stream.produces_examples)
+    return 'example' if is_example is True else 'batch'

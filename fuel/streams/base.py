@@ -14,7 +14,6 @@ from fuel.epochs.sealing import refuse_midway, sealed, sealed_epoch
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of
 from fuel.epochs.state import SchemeStart, without_frames
-from fuel.epochs.state_check import checked_state
 from fuel.iterator import NESTED, DataIterator
 from fuel.schemes.iteration_scheme import (
     keeps_generator_before, num_requests_of, scheme_state)
@@ -22,18 +21,20 @@ from fuel.schemes.requests import as_requests
 from fuel.schemes.shard import Shard, checked_shard, found_shard
 from fuel.sharding.shard_pipeline import shard_pipeline, warn_if_uneven
 from fuel.streams.arguments import (
-    KeptLabels, refuse_no_scheme, takes_stream_by_name)
-from fuel.streams.order import OrderAttribute
+    KeptLabels, item_of, no_stream_member, refuse_no_scheme,
+    takes_stream_by_name)
+from fuel.streams.order import (
+    OrderAttribute, iterate_from, load_and_leave_out)
 from fuel.streams.stage import StreamStage
 from fuel.typing import (
     AxisLabels, EpochReader, SchemeLike, State, returns_epochs)
 from fuel.utils.arguments import (
-    NamedArguments, checked_labels, is_dataset, try_call, unknown_argument)
+    NamedArguments, checked_labels, is_dataset, unknown_argument)
 from fuel.utils.checks import positive
 from fuel.utils.old_pickles import add_new_arguments
 from fuel.utils.overrides import cached, class_hook
 from fuel.utils.other_libraries import (
-    FOR_STREAMS, OtherLibraryName, names_shown, no_member)
+    FOR_STREAMS, OtherLibraryName, names_shown)
 
 if TYPE_CHECKING:
     from fuel.profiling import Measurements
@@ -89,6 +90,7 @@ class AbstractDataStream(NamedArguments):
     axis_labels: Any = None
     sharding: Shard | None = None
     order: Any = OrderAttribute()
+    iterate_from: Any = iterate_from
     makes_pieces = False  # True if an item can become several, as in Expand.
     #: The properties that data keep: any of ``'dtype'``, ``'shape'``
     #: and ``'axes'`` (frozenset of str).
@@ -423,7 +425,8 @@ class AbstractDataStream(NamedArguments):
                 return sealed_epoch(stage, stage.epoch)
             return sealed(self, stage.state())
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, leave_out: Any = (),
+                        accumulate: int = 1) -> None:
         """Restore the position that a stream built in the same way saved.
 
         The next epoch iterator resumes at this position. Iterators that were
@@ -433,16 +436,21 @@ class AbstractDataStream(NamedArguments):
         ----------
         state : dict
             The state that :meth:`state_dict` returned.
+        leave_out : iterable of int or range, optional
+            Steps that are left out from here on; see
+            :func:`fuel.orders.leave_out`. Later states name them.
+        accumulate : int, optional
+            Number of a rank's items for such a step.  Defaults to 1.
 
         Raises
         ------
         fuel.exceptions.StateMismatchError
             If the state is of another format, or was saved by a pipeline
             of other stages, sources, numbers of examples or batch sizes.
+        ValueError
+            If a step in `leave_out` is before the position.
         """
-        stage = stage_of(self)
-        with stage.change():
-            stage.load(checked_state(self, state))
+        load_and_leave_out(self, state, leave_out, accumulate)
 
     def skipped_examples(self) -> Skipped:
         """Return the examples that the current epoch has left out.
@@ -814,7 +822,7 @@ class AbstractDataStream(NamedArguments):
             if not isinstance(stage, type):
                 error.add_note(
                     'apply calls a function once, with the stream: one that '
-                    f'takes each {_item_of(self)} is that of a stage, '
+                    f'takes each {item_of(self)} is that of a stage, '
                     'stream.apply(Mapping, function) (from fuel.transformers '
                     'import Mapping)')
             raise
@@ -831,7 +839,7 @@ class AbstractDataStream(NamedArguments):
         # A copy that shared the stage would share its position.
         kept = state.pop(KEPT_STAGE, None)
         if isinstance(kept, Stage):
-            kept = kept.pending or kept.past_epochs() or None
+            kept = kept.kept
         if kept is not None:
             state[KEPT_STAGE] = kept
         return state
@@ -885,19 +893,6 @@ def _are_assigned(cls: type[AbstractDataStream]) -> bool:
         _READ.isdisjoint(vars(base)) for base in cls.__mro__)
 
 
-def _no_member(stream: AbstractDataStream, name: str) -> AttributeError:
-    """Return the error for a method that only another library has."""
-    sources = try_call((), lambda: tuple(stream.sources))
-    return no_member(stream, name, FOR_STREAMS, sources or ('data',),
-                     _item_of(stream))
-
-
-def _item_of(stream: AbstractDataStream) -> str:
-    """Return 'example' if the stream produces examples, else 'batch'."""
-    is_example = try_call(False, lambda: stream.produces_examples)
-    return 'example' if is_example is True else 'batch'
-
-
 for _name in FOR_STREAMS:
     setattr(AbstractDataStream, _name,
-            OtherLibraryName(AbstractDataStream, _name, _no_member))
+            OtherLibraryName(AbstractDataStream, _name, no_stream_member))

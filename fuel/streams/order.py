@@ -1,7 +1,20 @@
-"""The attribute `order` of streams."""
+"""Orders of streams: the attribute `order`, and epochs that begin at a place
+or leave out steps."""
 from __future__ import annotations
 
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from fuel.epochs.omitted import of_plain, union
+from fuel.epochs.past import num_epochs
+from fuel.epochs.pipeline import is_skippable, skip
+from fuel.epochs.stage import stage_of
+from fuel.epochs.state_check import checked_state
+from fuel.exceptions import UnknownOrderError
+from fuel.typing import State
+
+if TYPE_CHECKING:
+    from fuel.orders.order import StreamOrder
 
 
 class OrderAttribute:
@@ -18,3 +31,116 @@ class OrderAttribute:
             return self
         from fuel.orders.order import order_of
         return order_of(stream)
+
+
+def load_and_leave_out(stream: Any, state: State, leave_out: Any,
+                       accumulate: int) -> None:
+    """Load a state, and leave out the steps that it names and further
+    steps."""
+    stage = stage_of(stream)
+    with stage.change():
+        checked = checked_state(stream, state)
+        stage.load(checked)
+        if checked.get('omitted'):
+            stage.omitted = union(stage.omitted, of_plain(checked['omitted']))
+        if leave_out:
+            from fuel.orders.omitted import omit
+            omit(stream, leave_out, (), accumulate)
+
+
+def iterate_from(self: Any, step: int | None = None,
+                 position: tuple[int, int] | None = None, accumulate: int = 1,
+                 as_dict: bool = False) -> Any:
+    """Return an epoch iterator that begins at a step, or at an example.
+
+    The epochs before count as read, and their data are not read. The items
+    of the epoch before the place are read and dropped if the pipeline has a
+    stage that does not make each item of one item.
+
+    Parameters
+    ----------
+    step : int, optional
+        Number of a step of the optimizer, counted from 0 at the first epoch;
+        see :meth:`fuel.orders.StreamOrder.step`.
+    position : tuple of int, optional
+        In place of `step`: the number of the epoch, and the number of an
+        example in the order of all ranks. The iterator begins with the round
+        in which this example comes.
+    accumulate : int, optional
+        Number of items of each rank for a step.  Defaults to 1.
+    as_dict : bool or 'nested', optional
+        See :meth:`get_epoch_iterator`.
+
+    Returns
+    -------
+    DataIterator
+
+    Raises
+    ------
+    ValueError
+        If the place is in an epoch that has begun, before the position of the
+        stream, or both or none of `step` and `position` are given.
+    fuel.exceptions.UnknownOrderError
+        If the order of the stream is not known.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset(list(range(8))), batch_size=2)
+    >>> list(stream.iterate_from(step=6))
+    [([4, 5],), ([6, 7],)]
+    >>> stream.order.epoch_number
+    2
+    """
+    if (step is None) == (position is None):
+        raise ValueError('pass either step or position')
+    from fuel.orders.order import order_of
+    stage, order = stage_of(self), order_of(self)
+    if step is not None:
+        epoch, items = order.items_of_step(step, accumulate)
+        item = items.start
+    else:
+        assert position is not None
+        epoch, example = position
+        item = order.epoch(epoch).items_of_examples(
+            example, example + 1).start
+    return _begin_at(self, order, epoch, item // (
+        1 if stage.shard is None else stage.shard.step), as_dict)
+
+
+def _begin_at(stream: Any, order: StreamOrder, epoch: int, number: int,
+              as_dict: bool) -> Any:
+    """Return an iterator over an epoch from a round on.
+
+    `order`: the order of the stream.
+    """
+    stage, present = stage_of(stream), order.epoch_number
+    assert present is not None
+    following = present if stage.pending is not None or (
+        stage.epoch is None or stage.is_left()) else present + 1
+    pending = stage.resumed()
+    step = 1 if stage.shard is None else stage.shard.step
+    begun = 0 if pending is None else pending['position'] // step
+    if (epoch, number) < (following, begun):
+        raise ValueError(
+            f'item {number * step} of epoch {epoch} comes before the next '
+            f'item of the stream, item {begun * step} of epoch {following}: '
+            'build the stream anew, without loading a state')
+    if epoch > following and order.goes_on:
+        raise UnknownOrderError(
+            'a mixture goes on in the next epoch where this one leaves it, so '
+            'epochs cannot be left out: read them, or load a state')
+    while True:
+        iterator = stream.get_epoch_iterator(as_dict=as_dict)
+        running = iterator.epoch
+        if num_epochs(running.past) == epoch:
+            break
+        stage.end_unread(running)
+    count = number - running.position // running.step
+    if is_skippable(stream) and not stage.is_remote:
+        skip(iterator, count)
+    else:
+        for _ in islice(iterator, count):
+            pass
+    return iterator

@@ -4,6 +4,8 @@ from __future__ import annotations
 from typing import Any
 import weakref
 
+from fuel.epochs.omitted import omitted_in
+from fuel.epochs.omitting_reader import OmittingReader
 from fuel.epochs.past import with_epoch
 from fuel.epochs.readers import position_in
 from fuel.epochs.state import (
@@ -105,6 +107,8 @@ class StreamStage(Stage):
                     last.past, None if last.finished else last.position)
             else:
                 epoch.past = self.past
+            if self.omitted:
+                epoch.omitted = omitted_in(self.omitted, epoch.past)
             epoch.start, self.start = self.start, None
             if epoch.request_iterator is not None and epoch.start is None:
                 # The requests were passed to DataIterator.
@@ -173,12 +177,11 @@ class StreamStage(Stage):
     def open(self, epoch: Epoch) -> EpochReader:
         """Open the reader of an epoch, of the rank's share if it takes one."""
         shard = None if epoch.shard is None else self.own_shard
-        if shard is None:
-            return self.open_items(epoch)
-        return DealtItems(
-            epoch, self.stream, self.stream.__fuel_plan__.open(
+        reader: EpochReader = self.open_items(epoch) if shard is None else (
+            DealtItems(epoch, self.stream, self.stream.__fuel_plan__.open(
                 self.stream, epoch)
-            if self.has_plan else self.open_in_order(epoch), shard)
+                if self.has_plan else self.open_in_order(epoch), shard))
+        return OmittingReader(self, epoch, reader) if epoch.omitted else reader
 
     def open_in_order(self, epoch: Epoch) -> ItemsInOrder:
         """Return all items of an epoch, one after another."""

@@ -6,6 +6,7 @@ import json
 import pickle
 import random
 import sys
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 
@@ -443,6 +444,7 @@ def test_asking_changes_nothing():
             order = stream.order
             repr(order)
             list(islice(order, 3))
-            order.step(5)
+            with suppress(UnknownOrderError, IndexError):
+                order.step(5)
         assert ours == list(map(rows_of, plain))
     assert plain.state_dict() == stream.state_dict()

@@ -1,0 +1,129 @@
+"""Items that are left out of the epochs of a stream."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from fuel.epochs.omitted import Omitted, union
+from fuel.epochs.stage import stage_of
+from fuel.exceptions import UnknownOrderError
+from fuel.utils.checks import positive
+
+if TYPE_CHECKING:
+    from fuel.orders.order import StreamOrder
+
+#: Steps, as numbers or ranges of numbers.
+Steps: TypeAlias = 'Iterable[int | range]'
+#: Ranges of examples: pairs of positions in the same epoch.
+Positions: TypeAlias = 'Iterable[tuple[tuple[int, int], tuple[int, int]]]'
+
+
+def find_omitted(order: StreamOrder, steps: Steps, positions: Positions,
+                 accumulate: int) -> Omitted:
+    """Return the items of all ranks that are in some steps, or in steps that
+    have examples of some ranges."""
+    accumulate = positive('accumulate', accumulate)
+    return union((), [*_of_steps(order, steps, accumulate),
+                      *_of_positions(order, positions, accumulate)])
+
+
+def _of_steps(order: StreamOrder, steps: Steps, accumulate: int,
+              ) -> Iterator[tuple[int, int, int]]:
+    """Yield the items of steps."""
+    for given in steps:
+        chosen = given if isinstance(given, range) else (given,)
+        for step in chosen:
+            epoch, items = order.items_of_step(step, accumulate)
+            yield epoch, items.start, items.stop
+
+
+def _of_positions(order: StreamOrder, positions: Positions, accumulate: int,
+                  ) -> Iterator[tuple[int, int, int]]:
+    """Yield the items of all steps that have examples of ranges."""
+    for (epoch, first), (end, stop) in positions:
+        if epoch != end or not 0 <= first < stop:
+            raise ValueError(
+                'a range of positions must be ((epoch, first), (epoch, stop)) '
+                'in one epoch, with first below stop, got '
+                f'{((epoch, first), (end, stop))}')
+        items = order.epoch(epoch).items_of_examples(first, stop, accumulate)
+        yield epoch, items.start, items.stop
+
+
+def check_later(omitted: Omitted, epoch: int, item: int) -> None:
+    """Raise ValueError if items are before a position."""
+    for number, first, _ in omitted:
+        if (number, first) < (epoch, item):
+            raise ValueError(
+                f'items from {first} on of epoch {number} cannot be left out: '
+                f'the stream is at item {item} of epoch {epoch} already')
+
+
+def leave_out(stream: Any, steps: Steps = (), positions: Positions = (),
+              accumulate: int = 1) -> Any:
+    """Return a stream that leaves out steps of the training.
+
+    All ranks leave out the same steps. The items of these steps are not read
+    where each item is made of one item or one request below; elsewhere they
+    are read and dropped. All other examples come at the step at which they
+    would come otherwise, and the numbers of steps do not change. Saved states
+    name what is left out, so it stays left out after a restart, on any number
+    of ranks.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream
+        The last stage of a pipeline.
+    steps : iterable of int or range, optional
+        Numbers of steps, counted from 0 at the first epoch.
+    positions : iterable of tuple, optional
+        Ranges of examples: ``((epoch, first), (epoch, stop))``. Each range is
+        extended to whole steps.
+    accumulate : int, optional
+        Number of items of each rank for a step.  Defaults to 1.
+
+    Returns
+    -------
+    AbstractDataStream
+        A copy of the stream.
+
+    Raises
+    ------
+    ValueError
+        If a step is before the position of the stream.
+    fuel.exceptions.UnknownOrderError
+        If the order of the stream depends on the data.
+
+    See Also
+    --------
+    fuel.streams.AbstractDataStream.load_state_dict : Leave out steps from a
+        saved state on.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.orders import leave_out
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset(list(range(6))), batch_size=2)
+    >>> list(leave_out(stream, steps=[1]))
+    [([0, 1],), ([4, 5],)]
+    """
+    copied = stage_of(stream).copy()
+    omit(copied, steps, positions, accumulate)
+    return copied
+
+
+def omit(stream: Any, steps: Steps, positions: Positions = (),
+         accumulate: int = 1) -> None:
+    """Let a stream leave out steps in the epochs that begin from now on."""
+    from fuel.orders.order import order_of
+    order, stage = order_of(stream), stage_of(stream)
+    if order.epoch_number is None:
+        raise UnknownOrderError(
+            'the number of the epoch is not known, since the state that was '
+            'loaded was saved by an older version of Fuel: so its steps have '
+            'no numbers')
+    found = find_omitted(order, steps, positions, accumulate)
+    position = stage.pending['position'] if stage.pending is not None else 0
+    check_later(found, order.epoch_number, position)
+    stage.omitted = union(stage.omitted, found)
