@@ -10,8 +10,10 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.epochs.past import ALL, DROPPED, num_epochs, runs
-from fuel.epochs.stage import Stage, stage_of
+from fuel.epochs.pipeline import datasets_of
+from fuel.epochs.stage import stage_of
 from fuel.exceptions import UnknownOrderError
+from fuel.orders.digest import digest_of
 from fuel.orders.rounds import Rounds
 from fuel.orders.table import ExamplePlace, OrderTable
 from fuel.schemes.shard import Shard, checked_shard
@@ -276,6 +278,53 @@ class StreamOrder:
         return any(epoch == self.epoch_number and first <= item < stop
                    for epoch, first, stop in self._facts.omitted)
 
+    def digest(self, start: int = 0, stop: int | None = None) -> int:
+        """Return a digest of the order of some examples, of all ranks.
+
+        Equal orders have equal digests, on each rank and for any number of
+        ranks, whatever an epoch left out, padded or dropped. Digests add up:
+        that of two ranges that follow each other is the sum, modulo 2 ** 64.
+
+        Parameters
+        ----------
+        start, stop : int, optional
+            Number of the first example of the epoch, and of the example after
+            the last one.  Default to all examples.
+
+        Returns
+        -------
+        int
+            The sum, modulo 2 ** 64, of a 64-bit hash of each example: of its
+            place in the epoch, the number of its data set and its row.
+
+        Raises
+        ------
+        IndexError
+            If the epoch ends before `stop`.
+
+        Notes
+        -----
+        It takes time in proportion to the number of examples, and to `start`
+        if batches differ in size.
+
+        Examples
+        --------
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.streams import DataStream
+        >>> stream = DataStream(IndexableDataset(range(100)), batch_size=8,
+        ...                     shuffle=True, seed=1)
+        >>> digest = stream.order.digest()
+        >>> digest == stream.shard(1, 3).order.digest()
+        True
+        >>> digest == stream.order.epoch(1).digest()
+        False
+        """
+        if self._share is not None:
+            raise ValueError(
+                'a digest is of the order of all ranks, but this is the order '
+                f'of rank {self._share.rank}: take that of stream.order')
+        return digest_of(self._known, not_negative('start', start), stop)
+
     def epoch(self, number: int) -> StreamOrder:
         """Return the order of another epoch.
 
@@ -498,20 +547,7 @@ class StreamFacts:
         self.shard = stage.shard or Shard(0, 1)
         self.past = past
         self.omitted = stage.omitted
-        self.names = [type(one).__name__ for one in datasets_of(stage)]
-
-
-def datasets_of(stage: Stage) -> list[Any]:
-    """Return the data sets of a pipeline, in the order of their numbers."""
-    found: dict[int, Any] = {}
-    waiting = [stage]
-    while waiting:
-        one = waiting.pop()
-        inputs = one.inputs
-        if one.dataset is not None and not inputs:
-            found.setdefault(id(one.dataset), one.dataset)
-        waiting += map(stage_of, reversed(inputs))
-    return list(found.values())
+        self.names = [type(one).__name__ for one in datasets_of(stream)]
 
 
 def order_of(stream: StreamLike) -> StreamOrder:
