@@ -171,11 +171,6 @@ def identified(stage: Stage, state: State, is_sharded: bool = True,
             f'has {len(state["children"])} epoch iterators of them, so its '
             'position is not known: keep them in child_epoch_iterator or '
             'child_epoch_iterators')
-    if any(stage_of(child).omitted for child in streams):
-        raise TypeError(
-            f'the state of {stage.name} would not name the steps that a '
-            'stream below it leaves out: let leave_out(stream, ...) take the '
-            'last stage of the pipeline')
     scheme = state['scheme']
     others: list[tuple[Any, str]] = []
     for field in ('dataset', 'failed', 'leftover', 'rng'):
@@ -184,11 +179,18 @@ def identified(stage: Stage, state: State, is_sharded: bool = True,
         others.append((None, 'null') if part is None else ([], '[]')
                       if part == [] else copied_with_text(part))
     is_sharded = is_sharded and stage.own_shard is None
+    children = list(map(stage_of, streams))
+    for child in children:
+        if child.omitted:
+            raise TypeError(
+                f'the state of {stage.name} would not name the steps that a '
+                'stream below it leaves out: let leave_out(stream, ...) take '
+                'the last stage of the pipeline')
     return _joined(
         stage, state['epoch'], state['position'], state['requested'],
         None if scheme is None else _start_of(stage, scheme), others,
-        [identified(stage_of(child), part, is_sharded) for child, part in zip(
-            streams, state['children'], strict=True)],
+        [identified(child, part, is_sharded) for child, part in zip(
+            children, state['children'], strict=True)],
         is_sharded, state.get('skipped'), past, omitted)
 
 

@@ -521,11 +521,13 @@ def _keep_stage(stream: object) -> Stage:
             return kept
         # A copy has the stage of another stream, a pickle the state alone, or
         # the epochs that were begun.
-        if isinstance(kept, Stage):
-            kept = kept.kept
         if isinstance(kept, tuple):
             kept, stage.omitted = kept
-        if isinstance(kept, str):
+        if isinstance(kept, Stage):
+            stage.pending, stage.omitted = kept.pending, kept.omitted
+            stage.past = kept.past if kept.epoch is None else (
+                kept.past_epochs())
+        elif isinstance(kept, str):
             stage.past = kept
         else:
             stage.pending = kept

@@ -302,7 +302,7 @@ def _check_fields(stage: Stage, state: State) -> None:
     if 'omitted' in state and not is_omitted(state['omitted']):
         _refuse(stage, 'omitted', state['omitted'],
                 'ascending ranges of items of epochs')
-    if 'past' in state and not is_past(state['past']):
+    if state.get('past', '') != '' and not is_past(state['past']):
         _refuse(stage, 'past', state['past'],
                 'the numbers of items of the epochs that were begun before')
     _check_scheme(stage, state)

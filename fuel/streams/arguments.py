@@ -228,10 +228,10 @@ def no_stream_member(stream: Any, name: str) -> AttributeError:
     """Return the error for a method that only another library has."""
     sources = try_call((), lambda: tuple(stream.sources))
     return no_member(stream, name, FOR_STREAMS, sources or ('data',),
-                     item_of(stream))
+                     item_name(stream))
 
 
-def item_of(stream: Any) -> str:
+def item_name(stream: Any) -> str:
     """Return 'example' if the stream produces examples, else 'batch'."""
     is_example = try_call(False, lambda: stream.produces_examples)
     return 'example' if is_example is True else 'batch'

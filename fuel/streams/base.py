@@ -14,6 +14,7 @@ from fuel.epochs.sealing import refuse_midway, sealed, sealed_epoch
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of
 from fuel.epochs.state import SchemeStart, without_frames
+from fuel.epochs.state_check import checked_state
 from fuel.iterator import NESTED, DataIterator
 from fuel.schemes.iteration_scheme import (
     keeps_generator_before, num_requests_of, scheme_state)
@@ -21,10 +22,10 @@ from fuel.schemes.requests import as_requests
 from fuel.schemes.shard import Shard, checked_shard, found_shard
 from fuel.sharding.shard_pipeline import shard_pipeline, warn_if_uneven
 from fuel.streams.arguments import (
-    KeptLabels, item_of, no_stream_member, refuse_no_scheme,
+    KeptLabels, item_name, no_stream_member, refuse_no_scheme,
     takes_stream_by_name)
 from fuel.streams.order import (
-    OrderAttribute, iterate_from, load_and_leave_out)
+    OrderAttribute, iterate_from, leave_out_more)
 from fuel.streams.stage import StreamStage
 from fuel.typing import (
     AxisLabels, EpochReader, SchemeLike, State, returns_epochs)
@@ -450,7 +451,12 @@ class AbstractDataStream(NamedArguments):
         ValueError
             If a step in `leave_out` is before the position.
         """
-        load_and_leave_out(self, state, leave_out, accumulate)
+        stage = stage_of(self)
+        with stage.change():
+            checked = checked_state(self, state)
+            stage.load(checked)
+            if leave_out or 'omitted' in checked:
+                leave_out_more(self, checked, leave_out, accumulate)
 
     def skipped_examples(self) -> Skipped:
         """Return the examples that the current epoch has left out.
@@ -822,7 +828,7 @@ class AbstractDataStream(NamedArguments):
             if not isinstance(stage, type):
                 error.add_note(
                     'apply calls a function once, with the stream: one that '
-                    f'takes each {item_of(self)} is that of a stage, '
+                    f'takes each {item_name(self)} is that of a stage, '
                     'stream.apply(Mapping, function) (from fuel.transformers '
                     'import Mapping)')
             raise

@@ -9,7 +9,6 @@ from fuel.epochs.omitted import of_plain, union
 from fuel.epochs.past import num_epochs
 from fuel.epochs.pipeline import is_skippable, skip
 from fuel.epochs.stage import stage_of
-from fuel.epochs.state_check import checked_state
 from fuel.exceptions import UnknownOrderError
 from fuel.typing import State
 
@@ -33,19 +32,14 @@ class OrderAttribute:
         return order_of(stream)
 
 
-def load_and_leave_out(stream: Any, state: State, leave_out: Any,
-                       accumulate: int) -> None:
-    """Load a state, and leave out the steps that it names and further
-    steps."""
+def leave_out_more(stream: Any, state: State, steps: Any,
+                   accumulate: int) -> None:
+    """Leave out the steps that a loaded state names, and further steps."""
     stage = stage_of(stream)
-    with stage.change():
-        checked = checked_state(stream, state)
-        stage.load(checked)
-        if checked.get('omitted'):
-            stage.omitted = union(stage.omitted, of_plain(checked['omitted']))
-        if leave_out:
-            from fuel.orders.omitted import omit
-            omit(stream, leave_out, (), accumulate)
+    stage.omitted = union(stage.omitted, of_plain(state.get('omitted', ())))
+    if steps:
+        from fuel.orders.omitted import omit
+        omit(stream, steps, (), accumulate)
 
 
 def iterate_from(self: Any, step: int | None = None,
