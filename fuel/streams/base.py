@@ -9,7 +9,7 @@ from fuel.describe.pipeline import short, stream_text
 from fuel.describe.preview import Preview
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import skip
-from fuel.epochs.runtime import KEPT_STAGE, KnownSources
+from fuel.epochs.runtime import KEPT_STAGE
 from fuel.epochs.sealing import refuse_midway, sealed, sealed_epoch
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of
@@ -26,14 +26,15 @@ from fuel.streams.arguments import (
     takes_stream_by_name)
 from fuel.streams.order import (
     OrderAttribute, iterate_from, leave_out_more)
+from fuel.streams.sources import find_sources
 from fuel.streams.stage import StreamStage
 from fuel.typing import (
     AxisLabels, EpochReader, SchemeLike, State, returns_epochs)
 from fuel.utils.arguments import (
-    NamedArguments, checked_labels, is_dataset, unknown_argument)
+    NamedArguments, checked_labels, unknown_argument)
 from fuel.utils.checks import positive
 from fuel.utils.old_pickles import add_new_arguments
-from fuel.utils.overrides import cached, class_hook
+from fuel.utils.overrides import class_hook
 from fuel.utils.other_libraries import (
     FOR_STREAMS, OtherLibraryName, names_shown)
 
@@ -135,7 +136,7 @@ class AbstractDataStream(NamedArguments):
                     break
             else:
                 return known.sources
-        return _ask_sources(self, stage)
+        return find_sources(self, stage, AbstractDataStream)
 
     @sources.setter
     def sources(self, value: Any) -> None:
@@ -845,7 +846,9 @@ class AbstractDataStream(NamedArguments):
         # A copy that shared the stage would share its position.
         kept = state.pop(KEPT_STAGE, None)
         if isinstance(kept, Stage):
-            kept = kept.kept
+            # Most copies are of streams that have begun no epoch.
+            kept = kept.pending if kept.epoch is None and not (
+                kept.past or kept.omitted) else kept.kept
         if kept is not None:
             state[KEPT_STAGE] = kept
         return state
@@ -853,50 +856,6 @@ class AbstractDataStream(NamedArguments):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         add_new_arguments(self)
-
-
-def _ask_sources(stream: AbstractDataStream, stage: Stage) -> Any:
-    """Return a stream's sources; keep them if it notices a new input."""
-    changes, inputs = stage.changes, stage.inputs
-    # The stages of the inputs that notice when sources are assigned.
-    below: dict[int, Stage] = {}
-    for child in inputs:
-        if isinstance(child, AbstractDataStream) and (
-                type(child).sources is AbstractDataStream.sources):
-            below[id(child)] = stage_of(child)
-    if below:
-        stage.depend_on(below.values())
-    found = stream._get_sources()
-    if type(found) is not tuple or not _are_assigned(type(stream)) or (
-            # A list of streams may be changed in place.
-            type(vars(stream).get('data_streams')) is list):
-        return found
-    origins: list[tuple[Any, Any]] = []
-    dataset: Any = stage.dataset
-    if dataset is not None and is_dataset(dataset):
-        origins.append((dataset, tuple(dataset.sources)))
-    for child in inputs:
-        one = below.get(id(child))
-        if one is not None and one.known_sources is not None:
-            origins += one.known_sources.origins
-        elif one is None or type(vars(child).get('_sources')) is not tuple:
-            # The sources of this input are compared at each use.
-            origins.append((child, tuple(child.sources)))
-    if inputs or origins:
-        stage.keep_sources(KnownSources(found, tuple(origins)), changes)
-    return found
-
-
-# The attributes that hold what a stream reads.
-_READ = frozenset({'data_stream', 'data_streams', 'dataset'})
-
-
-@cached
-def _are_assigned(cls: type[AbstractDataStream]) -> bool:
-    """Return whether streams of a class notice that an input is replaced."""
-    # Not if it belongs to an epoch, or is a class attribute or a property.
-    return _READ.isdisjoint(cls.epoch_attributes) and all(
-        _READ.isdisjoint(vars(base)) for base in cls.__mro__)
 
 
 for _name in FOR_STREAMS:
