@@ -157,15 +157,8 @@ class Runtime:
 
     def __reduce__(self) -> Any:
         # A stream that pickles its attributes itself keeps only this.
-        return copy.copy, (self.kept,)
-
-    @property
-    def kept(self) -> Any:
-        """The part of the state at run time that a pickle keeps: the state to
-        be restored, or the epochs that were begun; and the items that are left
-        out.  None if there is nothing."""
         kept: Any = self.pending or self.past_epochs() or None
-        return (kept, self.omitted) if self.omitted else kept
+        return copy.copy, ((kept, self.omitted) if self.omitted else kept,)
 
     @contextmanager
     def showing(self, epoch: Epoch) -> Iterator[None]:

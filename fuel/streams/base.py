@@ -8,6 +8,7 @@ from fuel.describe import PipelineGraph, SourceTypes
 from fuel.describe.pipeline import short, stream_text
 from fuel.describe.preview import Preview
 from fuel.epochs.epoch import Epoch
+from fuel.epochs.past import with_epoch
 from fuel.epochs.pipeline import skip
 from fuel.epochs.runtime import KEPT_STAGE
 from fuel.epochs.sealing import refuse_midway, sealed, sealed_epoch
@@ -846,9 +847,11 @@ class AbstractDataStream(NamedArguments):
         # A copy that shared the stage would share its position.
         kept = state.pop(KEPT_STAGE, None)
         if isinstance(kept, Stage):
-            # Most copies are of streams that have begun no epoch.
-            kept = kept.pending if kept.epoch is None and not (
-                kept.past or kept.omitted) else kept.kept
+            last, omitted = kept.epoch, kept.omitted
+            kept = kept.pending or (kept.past if last is None else with_epoch(
+                last.past, None if last.finished else last.position)) or None
+            if omitted:
+                kept = kept, omitted
         if kept is not None:
             state[KEPT_STAGE] = kept
         return state
