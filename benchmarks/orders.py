@@ -119,8 +119,8 @@ def main():
     how = measure.TINY if tiny else measure.FULL
     rows = ask_computed(10 ** 12, 5 if tiny else 200)
     rows += ask_drawn(10 ** 4 if tiny else 10 ** 6, 5 if tiny else 200)
-    rows.append(('epoch of 20 batches whose order was taken, beside one whose '
-                 'order was not', asked_beside(10 ** 4, how), 'at least 0.9'))
+    rows.append(('20 batches of an epoch whose order is taken',
+                 asked_beside(10 ** 4, how), 'at least 0.9'))
     measure.print_table(rows)
     measure.print_versions()
 
