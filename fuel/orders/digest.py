@@ -8,7 +8,8 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.sharding.order import EpochOrder, example_ids
+from fuel.sharding.made import example_ids
+from fuel.sharding.order import EpochOrder
 
 # Examples that are hashed at once.
 _CHUNK = 65536

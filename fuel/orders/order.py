@@ -18,7 +18,8 @@ from fuel.orders.rounds import Rounds
 from fuel.orders.table import ExamplePlace, OrderTable
 from fuel.schemes.shard import Shard, checked_shard
 from fuel.sharding.asking import epoch_order
-from fuel.sharding.order import ENDLESS, EpochOrder, example_ids
+from fuel.sharding.made import example_ids
+from fuel.sharding.order import ENDLESS, EpochOrder
 from fuel.typing import StreamLike
 from fuel.utils.checks import not_negative, positive
 

@@ -9,8 +9,8 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.schemes.shard import Shard
-from fuel.sharding.order import (
-    EpochOrder, RankOrder, RemadeOrder, example_ids)
+from fuel.sharding.made import example_ids
+from fuel.sharding.order import EpochOrder, RankOrder, RemadeOrder
 
 
 class Rounds:
