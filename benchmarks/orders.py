@@ -25,7 +25,7 @@ BATCH = 128
 
 
 def stream_of(scheme, count):
-    """Return a stream over many examples, of which none is read."""
+    """Return a stream over many examples; none of them is read here."""
     return DataStream(IndexableDataset({'x': range(count)}),
                       iteration_scheme=scheme)
 

@@ -67,7 +67,7 @@ class StreamOrder:
     >>> next(stream.get_epoch_iterator())
     (['c', 'b'],)
     >>> order.index(3)
-    [ExamplePlace(epoch=0, item=2, row=0)]
+    [ExamplePlace(epoch=0, item=2, row=0, left_out=False)]
     >>> order.epoch(7)[0].row.tolist()
     [2, 4]
     """
@@ -251,10 +251,10 @@ class StreamOrder:
         >>> scheme = ComputedShuffledScheme(10 ** 12, 32, seed=1)
         >>> stream = DataStream(IndexableDataset(range(10 ** 12)),
         ...                     iteration_scheme=scheme)
-        >>> stream.order[5 * 10 ** 9].row[3]
-        618420391033
-        >>> stream.order.index(618420391033)
-        [ExamplePlace(epoch=0, item=5000000000, row=3)]
+        >>> int(stream.order[5 * 10 ** 9].row[3])
+        182477616253
+        >>> stream.order.index(182477616253)
+        [ExamplePlace(epoch=0, item=5000000000, row=3, left_out=False)]
         """
         order, names = self._known, self._facts.names
         if dataset is None:

@@ -10,10 +10,9 @@ from __future__ import annotations
 import copy
 import inspect
 import itertools
-import random
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
@@ -31,40 +30,12 @@ from fuel.schemes.iteration_scheme import (
 from fuel.schemes.iteration_scheme import rng_state as drawn_state
 from fuel.schemes.requests import (
     ConcatenatedRequests, RequestIterator, as_requests)
+from fuel.sharding.module_generators import ModuleGenerators
 from fuel.sharding.order import KINDS, Kind
 from fuel.sharding.shard_pipeline import copied_scheme
 from fuel.typing import SchemeLike, State, StreamLike
 from fuel.utils import rng_state
 from fuel.utils.overrides import hook_covers_method, is_original
-
-
-class ModuleGenerators:
-    """States of the generators of the modules `random` and `numpy.random`.
-
-    A user's scheme may draw from these generators. The constructor copies
-    their present states.
-    """
-
-    def __init__(self) -> None:
-        self._states = random.getstate(), numpy.random.get_state()
-
-    @contextmanager
-    def drawn_from(self) -> Iterator[None]:
-        """Return a context in which the modules draw from these states.
-
-        At its end, the modules' own states are restored.
-        """
-        before = random.getstate(), numpy.random.get_state()
-        self._set(self._states)
-        try:
-            yield
-        finally:
-            self._states = random.getstate(), numpy.random.get_state()
-            self._set(before)
-
-    def _set(self, states: tuple[Any, Any]) -> None:
-        random.setstate(states[0])
-        numpy.random.set_state(states[1])
 
 
 class ListedRequests(RequestIterator):

@@ -27,7 +27,7 @@ from fuel.streams.arguments import (
     takes_stream_by_name)
 from fuel.streams.order import (
     OrderAttribute, iterate_from, leave_out_more)
-from fuel.streams.sources import find_sources
+from fuel.streams.sources import keep_found_sources
 from fuel.streams.stage import StreamStage
 from fuel.typing import (
     AxisLabels, EpochReader, SchemeLike, State, returns_epochs)
@@ -137,7 +137,7 @@ class AbstractDataStream(NamedArguments):
                     break
             else:
                 return known.sources
-        return find_sources(self, stage, AbstractDataStream)
+        return keep_found_sources(self, stage, AbstractDataStream)
 
     @sources.setter
     def sources(self, value: Any) -> None:

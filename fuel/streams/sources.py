@@ -9,7 +9,7 @@ from fuel.utils.arguments import is_dataset
 from fuel.utils.overrides import cached
 
 
-def find_sources(stream: Any, stage: Stage, base: Any) -> Any:
+def keep_found_sources(stream: Any, stage: Stage, base: Any) -> Any:
     """Return a stream's sources; keep them if it notices a new input.
 
     `base`: the base class of Fuel's streams.

@@ -43,6 +43,10 @@ def whole_errors():
 def run_module(name):
     """Run the examples of each docstring of a module."""
     module = importlib.import_module(name)
+    for value in list(vars(module).values()):
+        # The question may import a module, which changes the dict of `fuel`
+        # while doctest iterates over it.
+        hasattr(value, '__wrapped__')
     for test in doctest.DocTestFinder().find(module):
         run_examples(test)
 
