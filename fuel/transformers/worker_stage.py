@@ -12,10 +12,11 @@ from fuel.epochs.pipeline import length_of, require_one_to_one
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.state import RUNNING, as_state
 from fuel.epochs.stage import Stage, stage_of
+from fuel.exceptions import UnknownOrderError
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.profiling.measurements import keep_sums
 from fuel.sharding.asking import order_of_state
-from fuel.sharding.order import UnknownOrderError, Unordered
+from fuel.sharding.order import Unordered
 from fuel.streams.arguments import StreamOptions
 from fuel.streams.stage import StreamStage
 from fuel.transformers.base import ALL, Transformer
