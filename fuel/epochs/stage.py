@@ -273,6 +273,12 @@ class Stage(Runtime):
 
     @property
     @final
+    def counts_epochs(self) -> bool:
+        """Whether states between two epochs have left-overs too (bool)."""
+        return type(self) is not Stage and bool(self.stream.__fuel_counts__)
+
+    @property
+    @final
     def has_begun(self) -> bool:
         """Whether an epoch was made (bool)."""
         return self.epoch is not None

@@ -289,7 +289,8 @@ def _check_fields(stage: Stage, state: State) -> None:
                 'a list of ascending numbers from 0 on')
     if state['leftover'] is not None and (
             stage.dataset is not None or stage.inputs) and (
-            epoch != RUNNING or not stage.keeps_leftovers):
+            (epoch != RUNNING and not stage.counts_epochs)
+            or not stage.keeps_leftovers):
         _refuse(stage, 'leftover', state['leftover'], 'None')
     if 'skipped' in state:
         try:

@@ -104,6 +104,8 @@ class AbstractDataStream(NamedArguments):
     __fuel_plan__: Any = None
     #: True if it returns the items of its input unchanged.
     __fuel_passes_on__: Any = False
+    # True if states between two epochs have left-overs, such as a count.
+    __fuel_counts__: Any = False
     #: True if the random draws for an item depend only on the item's number.
     __fuel_draws_by_seed__: Any = False
     #: The class that `as_dataset` calls, set by `fuel.datasets`.

@@ -1,11 +1,13 @@
 """The base of all stages: a stream that transforms another stream."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, Self, TypeAlias, Unpack
 
 from fuel.describe.source_types import SourceTypes, types_of
-from fuel.epochs.epoch import Epoch
+from fuel.epochs.epoch import Epoch, asking
+from fuel.epochs.examples import SourceExamples, joined
 from fuel.epochs.pipeline import length_of, note_examples, source_examples
 from fuel.epochs.stage import stage_of
 from fuel.exceptions import NotAStreamError
@@ -263,8 +265,17 @@ class Transformer(AbstractDataStream):
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch."""
         self._release_children()
-        self.child_epoch_iterator = _child_iterator(self)
+        self.child_epoch_iterator = child = _child_iterator(self)
+        if asking.examples and type(child) is DataIterator and not (
+                self._knows_examples()):
+            child.__class__ = NotedIterator
         super().start_epoch()
+
+    def _knows_examples(self) -> bool:
+        """Return whether the examples of an item are those of the input's
+        last item, or another method knows them."""
+        return (covers(self, 'source_examples', ('get_data',))
+                or stage_of(self).one_to_one)
 
     @property
     def one_to_one(self) -> bool:
@@ -287,9 +298,10 @@ class Transformer(AbstractDataStream):
         See :meth:`~fuel.streams.AbstractDataStream.source_examples`.
         """
         stage = stage_of(self)
-        if not (covers(self, 'source_examples', ('get_data',))
-                or stage.one_to_one):
-            return None
+        if not self._knows_examples():
+            child = self.child_epoch_iterator
+            return child.take_noted(requests[0]).unordered(stage.name) if (
+                isinstance(child, NotedIterator)) else None
         found = source_examples(self.child_epoch_iterator, len(requests))
         if found is None or self.produces_examples or declares(
                 self, 'keeps_rows'):
@@ -320,6 +332,35 @@ class Transformer(AbstractDataStream):
     def next_epoch(self) -> None:
         """Switch `data_stream` to the next epoch."""
         self.data_stream.next_epoch()
+
+
+class NotedIterator(DataIterator):
+    """Iterator that notes the examples of its items, for a stage that may read
+    any number of them for an item."""
+
+    # The number of the stage's last item, and its examples.
+    _taken: tuple[Any, SourceExamples] = None, SourceExamples([], False)
+
+    def __next__(self) -> Any:
+        item = super().__next__()
+        self._noted.append(source_examples(self, 1))
+        return item
+
+    @functools.cached_property
+    def _noted(self) -> list[SourceExamples | None]:
+        """The examples of the items that were read for the next item."""
+        return []
+
+    def take_noted(self, number: Any) -> SourceExamples:
+        """Return the examples of all items that were read for an item.
+
+        `number`: number of the item, for which the answer stays the same.
+        """
+        if self._noted or number != self._taken[0]:
+            known = [found for found in self._noted if found is not None]
+            self._taken = number, joined(known) or SourceExamples([], False)
+            self._noted.clear()
+        return self._taken[1]
 
 
 @cached

@@ -1,0 +1,266 @@
+"""A log of the examples from which each item of an epoch is made."""
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Unpack
+
+from fuel.epochs.epoch import asking_examples
+from fuel.epochs.examples import SourceExamples
+from fuel.epochs.pipeline import datasets_of, source_examples
+from fuel.epochs.stage import stage_of
+from fuel.sharding.made import Joined, Made, Merged, Packed, example_ids
+from fuel.streams.arguments import StreamOptions
+from fuel.streams.stage import StreamStage
+from fuel.transformers.base import ALL, Transformer
+from fuel.typing import Batch, State, StreamLike
+from fuel.utils.checks import saved_count
+
+
+def log_examples(stream: StreamLike, path: str | os.PathLike[str],
+                 ) -> Any:
+    """Log the examples from which each item is made, as lines of JSON.
+
+    Each line has the number of the epoch since the first, the number of the
+    item in the epoch, and the examples of its rows: pairs of the number of
+    the data set and of the row, as :class:`~fuel.transformers.MarkExamples`
+    counts them. The data do not change.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream
+        The whole pipeline, but not that of a server.
+    path : path-like
+        The file. A rank writes a file of its own: ``log.jsonl`` becomes
+        ``log-3.jsonl`` for rank 3.
+
+    Returns
+    -------
+    AbstractDataStream
+        A stream of the same items. Its states have the number of lines, so
+        save and restore those: a restored stream cuts the file back to the
+        lines of its state, and goes on without gaps and without doubles.
+
+    Raises
+    ------
+    FileExistsError
+        By the epoch iterator, if there is a file already and no state was
+        restored.
+    ValueError
+        By the epoch iterator, if the file has fewer lines than the state.
+
+    Notes
+    -----
+    If it is not known which row comes from which example, the line has
+    ``"of_item"``, the name of the stage that may have changed the rows, and
+    all examples of the item; if they are not known either, ``"examples"`` is
+    null. A row that :class:`~fuel.transformers.sequences.Pack` makes has a
+    list with the example of each segment. Items that
+    :class:`~fuel.transformers.image.MixUp` and
+    :class:`~fuel.transformers.image.CutMix` mix have ``"partners"``.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.export import log_examples
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset(['a', 'b', 'c']), batch_size=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, 'log.jsonl')
+    ...     for batch in log_examples(stream, path):
+    ...         pass
+    ...     with open(path) as file:
+    ...         print(file.read(), end='')
+    {"epoch": 0, "item": 0, "examples": [[0, 0], [0, 1]]}
+    {"epoch": 0, "item": 1, "examples": [[0, 2]]}
+    """
+    return ExampleLog(stream, path)
+
+
+class _Lines:
+    """The lines of a log.
+
+    `count`: number of lines.
+    `epoch`: number of the epoch that the last line is from.
+    `item`: number of lines of this epoch.
+    `is_open`: whether the file has this number of lines.
+    `is_restored`: whether the numbers are from a state.
+    """
+
+    def __init__(self) -> None:
+        self.count = self.item = 0
+        self.epoch = -1
+        self.is_open = self.is_restored = False
+
+    def state(self) -> dict[str, int]:
+        """Return the numbers as plain data."""
+        return {'lines': self.count, 'epoch': self.epoch, 'item': self.item}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Restore the numbers that :meth:`state` returned."""
+        self.count = saved_count(saved, 'lines')
+        self.item = saved_count(saved, 'item')
+        self.epoch = saved_count(
+            {'epoch': saved['epoch'] + 1}, 'epoch') - 1
+        self.is_open, self.is_restored = False, True
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        # Others may have written since the pickle was made.
+        self.is_open, self.is_restored = False, True
+
+    def begin_epoch(self) -> None:
+        """Count an epoch that begins at its first item."""
+        self.epoch += 1
+        self.item = 0
+
+    def write(self, path: str, examples: dict[str, Any]) -> None:
+        """Append a line to a file."""
+        if not self.is_open:
+            self._open(path)
+        line = json.dumps({
+            'epoch': self.epoch, 'item': self.item, **examples})
+        with open(path, 'a', encoding='utf-8') as file:
+            file.write(line + '\n')
+        self.count += 1
+        self.item += 1
+
+    def _open(self, path: str) -> None:
+        """Cut the file to the lines that were counted."""
+        if not self.is_restored and os.path.exists(path):
+            raise FileExistsError(
+                f'{path} exists: restore the state to which it belongs, to '
+                'go on behind it, or log to another file')
+        if self.is_restored and os.path.exists(path):
+            with open(path, 'r+b') as file:
+                for number in range(self.count):
+                    if not file.readline().endswith(b'\n'):
+                        raise ValueError(
+                            f'{path} has {number} lines, but {self.count} had '
+                            'been written when the state was saved: it '
+                            'belongs to another run, or was cut')
+                file.truncate(file.tell())
+        self.is_open = True
+
+
+class LogStage(StreamStage):
+    """The stage of a log, whose states also count its lines between two
+    epochs."""
+
+    __slots__ = ()
+
+    def copy(self, is_sought: bool | None = False) -> Any:
+        """Return a copy that has no lines yet."""
+        ours = super().copy(is_sought)
+        vars(ours)['lines'] = _Lines()
+        return ours
+
+    def state_between(self, epoch: str) -> State:
+        """Return the state while no epoch is running."""
+        return {**super().state_between(epoch),
+                'leftover': self.stream.get_leftover()}
+
+    def load(self, state: State) -> None:
+        """Load a checked state."""
+        super().load(state)
+        if state['leftover'] is not None:
+            self.stream.set_leftover(state['leftover'])
+
+
+class ExampleLog(Transformer):
+    """A stream whose items are logged; see :func:`log_examples`."""
+
+    __fuel_stage__ = LogStage
+    __fuel_passes_on__ = True
+    __fuel_counts__ = True
+    one_to_one = False
+    keeps_rows = True
+    keeps = ALL
+    unsaved_arguments = ('path',)
+    epoch_attributes = (*Transformer.epoch_attributes, '_datasets')
+    # The data sets that are read, in the order of their numbers.
+    _datasets: tuple[Any, ...] = ()
+
+    def __init__(self, data_stream: StreamLike,
+                 path: str | os.PathLike[str],
+                 **kwargs: Unpack[StreamOptions]) -> None:
+        super().__init__(data_stream, data_stream.produces_examples, **kwargs)
+        self.path = os.fspath(path)
+        self.lines = _Lines()
+
+    def start_epoch(self) -> None:
+        """Ask the stages below for the examples of each item."""
+        if stage_of(self).resumed() is None:
+            self.lines.begin_epoch()
+        self._datasets = tuple(datasets_of(self.data_stream))
+        with asking_examples():
+            super().start_epoch()
+
+    @property
+    def rank_path(self) -> str:
+        """The path of the rank's file (str)."""
+        shard = stage_of(self).shard
+        path = Path(self.path)
+        return self.path if shard is None else str(
+            path.with_name(f'{path.stem}-{shard.rank}{path.suffix}'))
+
+    def transform_example(self, example: Batch) -> Batch:
+        """Log an example, and return it."""
+        return self.transform_batch(example)
+
+    def transform_batch(self, batch: Batch) -> Batch:
+        """Log the examples of a batch, and return the batch."""
+        self.lines.write(self.rank_path, self._described(
+            source_examples(self.child_epoch_iterator, 1)))
+        return batch
+
+    def _described(self, found: SourceExamples | None) -> dict[str, Any]:
+        """Return the examples of an item as plain data."""
+        if found is None:
+            return {'examples': None}
+        numbers = {id(dataset): number
+                   for number, dataset in enumerate(self._datasets)}
+        if not found.in_order:
+            return {'of_item': found.stage, 'examples': [
+                _pair(dataset, row, numbers)
+                for dataset, row in example_ids(found.made)]}
+        partners = _listed(found.made, numbers, is_partner=True)
+        return {'examples': _listed(found.made, numbers), **(
+            {'partners': partners} if any(partners) else {})}
+
+    def get_leftover(self) -> dict[str, int]:
+        """Return the number of lines."""
+        return self.lines.state()
+
+    def set_leftover(self, leftover: dict[str, Any]) -> None:
+        """Restore the number of lines; the next line cuts the file."""
+        self.lines.restore(leftover)
+
+
+def _pair(dataset: object, row: Any, numbers: dict[int, int]) -> list[Any]:
+    """Return the number of a data set and a row of it, as plain data."""
+    return [numbers.get(id(dataset), 0), int(row) if hasattr(
+        row, '__index__') else str(row)]
+
+
+def _listed(made: Made, numbers: dict[int, int], is_partner: bool = False,
+            ) -> list[Any]:
+    """Return an entry for each row of an item.
+
+    `is_partner`: whether to return the examples mixed with those of the rows;
+        an entry is None if there is none.
+    """
+    if isinstance(made, Merged):
+        if made.is_mixed:
+            return _listed(made.parts[int(is_partner)], numbers)
+        return _listed(made.parts[0], numbers, is_partner)
+    if isinstance(made, Packed):
+        return [None if is_partner else [
+            entry for part in made.parts for entry in _listed(part, numbers)]]
+    if isinstance(made, Joined):
+        return [entry for part in made.parts
+                for entry in _listed(part, numbers, is_partner)]
+    return [None if is_partner else _pair(dataset, row, numbers)
+            for dataset, row in example_ids(made)]

@@ -1,0 +1,244 @@
+"""The log of examples has a line for each item, also after crashes."""
+import json
+import pickle
+from itertools import islice
+
+import numpy
+import pytest
+from support import processes
+
+from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.exceptions import StateMismatchError
+from fuel.export import log_examples
+from fuel.schemes import ConstantScheme
+from fuel.streams import DataStream
+from fuel.transformers import (
+    Batch, Cache, Filter, Mapping, MarkExamples, Mix, MultiProcessing,
+    MultiThreading, Transformer)
+from fuel.transformers.image import MixUp
+from fuel.transformers.sequences import Pack
+from fuel.transformers.shuffling import ShuffleBuffer
+
+N = 14
+
+
+def numbers(number=0):
+    """Return a stream of examples that hold their data set and row."""
+    return DataStream(IndexableDataset({'x': numpy.stack(
+        [numpy.full(N, number), numpy.arange(N)], axis=1)}),
+        shuffle=True, seed=number)
+
+
+def is_kept(data):
+    """Return whether an example is kept."""
+    return data[0][1] % 3 > 0
+
+
+def mixed():
+    """Return a stream whose position is in all of its stages."""
+    return Cache(Batch(ShuffleBuffer(Filter(Mix(
+        (numbers(), numbers(1)), stop='last'), is_kept), 4),
+        batch_size=3), ConstantScheme(2))
+
+
+def lines_of(path):
+    """Return the lines of a log."""
+    return list(map(json.loads, path.read_text().splitlines()))
+
+
+def test_each_item_has_a_line_with_what_its_rows_hold(tmp_path):
+    """The data are as they are without the log."""
+    path = tmp_path / 'log.jsonl'
+    stream, plain = log_examples(mixed(), path), mixed()
+    assert stream.sources == plain.sources
+    expected = []
+    for epoch in range(2):
+        for item, ((rows,), (same,)) in enumerate(
+                zip(stream, plain, strict=True)):
+            assert rows.tolist() == same.tolist()
+            expected.append({'epoch': epoch, 'item': item,
+                             'examples': rows.tolist()})
+    assert expected == lines_of(path)
+
+
+def test_a_restored_stream_cuts_the_log_back(tmp_path):
+    """Wherever a state was saved, and however far the run went on."""
+    whole = tmp_path / 'whole'
+    stream = log_examples(mixed(), whole)
+    lengths = [len(list(stream)) for _ in range(3)]
+    for epoch in range(2):
+        for step in range(lengths[epoch] + 2):
+            path = tmp_path / f'{epoch}-{step}.jsonl'
+            stream = log_examples(mixed(), path)
+            for _ in range(epoch):
+                list(stream)
+            iterator = stream.get_epoch_iterator()
+            list(islice(iterator, step))
+            state = json.loads(json.dumps(stream.state_dict()))
+            copy = pickle.dumps(iterator)
+            list(iterator)
+            list(stream)
+            # As if the process had been killed while it wrote.
+            with open(path, 'a') as file:
+                file.write('{"epoch": 7')
+            restored = log_examples(mixed(), path)
+            restored.load_state_dict(state)
+            for _ in range(epoch + (step > lengths[epoch]), 3):
+                list(restored)
+            assert whole.read_bytes() == path.read_bytes()
+            if step < lengths[epoch]:
+                list(pickle.loads(copy))
+                assert lines_of(whole)[:sum(lengths[:epoch + 1])] == (
+                    lines_of(path))
+
+
+def test_each_rank_has_a_file(tmp_path):
+    """A state of one rank is taken up by the others."""
+    for by, uneven in (('batch', 'drop'), ('example', 'pad')):
+        def build(rank, name, by=by, uneven=uneven):
+            return log_examples(
+                Batch(numbers(), batch_size=4), tmp_path / name).shard(
+                    rank, 2, by, uneven)
+
+        for rank in range(2):
+            stream = build(rank, by)
+            rows = [data.tolist() for data, in stream]
+            assert rows == [line['examples'] for line in lines_of(
+                tmp_path / f'{by}-{rank}')]
+            stream = build(rank, f'{by} again')
+            next(iter(stream))
+            if not rank:
+                state = stream.state_dict()
+            next(iter(stream))
+        for rank in range(2):
+            stream = build(rank, f'{by} again')
+            stream.load_state_dict(state)
+            list(stream)
+            assert (tmp_path / f'{by}-{rank}').read_bytes() == (
+                tmp_path / f'{by} again-{rank}').read_bytes()
+
+
+def test_a_log_is_not_overwritten(tmp_path):
+    """Only a state says that what is there belongs to this run."""
+    path = tmp_path / 'log'
+    stream = log_examples(numbers(), path)
+    next(iter(stream))
+    first = path.read_bytes()
+    with pytest.raises(FileExistsError, match='restore the state'):
+        next(iter(log_examples(numbers(), path)))
+    list(stream)
+    state = stream.state_dict()
+    path.write_bytes(first)
+    restored = log_examples(numbers(), path)
+    restored.load_state_dict(state)
+    with pytest.raises(ValueError, match='has 1 lines, but'):
+        next(iter(restored))
+    assert first == path.read_bytes()
+    with pytest.raises(StateMismatchError):
+        log_examples(numbers(), path).load_state_dict(
+            {**state, 'leftover': None, 'epoch': 'nothing'})
+
+
+class Sums(Transformer):
+    """A stage of a user's, which reads two items for each."""
+
+    def __init__(self, data_stream):
+        super().__init__(data_stream, True)
+
+    def get_data(self, request=None):
+        """Return the sum of two examples."""
+        first, second = next(self.child_epoch_iterator), next(
+            self.child_epoch_iterator)
+        return (first[0] + second[0],)
+
+
+def test_examples_of_an_item_are_listed_if_rows_are_not_known(tmp_path):
+    """The line names the stage."""
+    rows = [data[0].tolist() for data in numbers()]
+    list(log_examples(Mapping(Batch(numbers(), batch_size=7), tuple),
+                      tmp_path / 'mapped'))
+    assert [{'epoch': 0, 'item': item, 'of_item': 'Mapping',
+             'examples': rows[7 * item:][:7]} for item in range(2)] == (
+                 lines_of(tmp_path / 'mapped'))
+    list(log_examples(Sums(numbers()), tmp_path / 'sums'))
+    assert [{'epoch': 0, 'item': item, 'of_item': 'Sums',
+             'examples': rows[2 * item:][:2]} for item in range(7)] == (
+                 lines_of(tmp_path / 'sums'))
+
+
+def test_packed_and_mixed_rows_have_all_their_examples(tmp_path):
+    """A list for each packed row, and the partners beside the rows."""
+    sequences = DataStream(IterableDataset(
+        {'x': [[row] * (1 + row % 3) for row in range(N)]}))
+    for tokens, *_ in log_examples(
+            Pack(sequences, 4, batch_size=2), tmp_path / 'packed'):
+        line = lines_of(tmp_path / 'packed')[-1]['examples']
+        assert [sorted(set(row.tolist())) for row in tokens] == [
+            sorted({0, *[row for _, row in entry]}) if 0 in tokens[place]
+            else sorted({row for _, row in entry})
+            for place, entry in enumerate(line)]
+    pairs = DataStream(IndexableDataset(
+        {'x': numpy.zeros((N, 1), 'float32'), 'y': numpy.arange(N)}),
+        batch_size=7)
+    mixed_rows = list(MarkExamples(
+        MixUp(pairs, N, target_source='y', seed=1), partner='other'))
+    list(log_examples(MixUp(pairs, N, target_source='y', seed=1),
+                      tmp_path / 'mixed'))
+    assert [(marks.tolist(), partners.tolist())
+            for *_, marks, partners in mixed_rows] == [
+                (line['examples'], line['partners'])
+                for line in lines_of(tmp_path / 'mixed')]
+
+
+def test_workers_and_threads_are_logged_from_outside_and_inside(tmp_path):
+    """The lines are those of the items that were delivered."""
+    def build():
+        return Batch(numbers(), batch_size=4)
+
+    list(log_examples(build(), tmp_path / 'plain'))
+    for place, run in enumerate((MultiProcessing, MultiThreading)):
+        with log_examples(run(build()), tmp_path / f'{place}') as stream:
+            list(stream)
+        with run(log_examples(build(), tmp_path / f'in {place}')) as stream:
+            list(stream)
+        for name in f'{place}', f'in {place}':
+            assert (tmp_path / 'plain').read_bytes() == (
+                tmp_path / name).read_bytes()
+
+
+RUN = """
+import json, os, sys
+import numpy
+from fuel.datasets import IndexableDataset
+from fuel.export import log_examples
+from fuel.streams import DataStream
+from fuel.transformers import Batch, Unpack
+from fuel.transformers.shuffling import ShuffleBuffer
+
+folder, most = sys.argv[1], int(sys.argv[2])
+stream = log_examples(Batch(ShuffleBuffer(DataStream(IndexableDataset(
+    numpy.arange(40)), shuffle=True), 5), batch_size=3), folder + '/log')
+state = folder + '/state'
+if os.path.exists(state):
+    with open(state) as file:
+        stream.load_state_dict(json.load(file))
+for step, batch in enumerate(stream):
+    if step % 4 == 3:
+        with open(state + '.new', 'w') as file:
+            json.dump(stream.state_dict(), file)
+        os.replace(state + '.new', state)
+    if step == most:
+        os._exit(3)
+"""
+
+
+def test_processes_that_end_at_any_step_leave_one_log(tmp_path):
+    """It is that of a process which was not ended."""
+    status, *_ = processes.run_python('-c', RUN, str(tmp_path), '99')
+    assert status == 0
+    whole = (tmp_path / 'log').read_bytes()
+    for name in 'log', 'state':
+        (tmp_path / name).unlink()
+    for most in (5, 1, 4, 6, 0, 99):
+        processes.run_python('-c', RUN, str(tmp_path), str(most))
+    assert whole == (tmp_path / 'log').read_bytes()
