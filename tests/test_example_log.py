@@ -118,6 +118,38 @@ def test_each_rank_has_a_file(tmp_path):
                 tmp_path / f'{by} again-{rank}').read_bytes()
 
 
+def test_steps_that_are_left_out_have_no_line(tmp_path):
+    """The others keep their numbers, and nothing else is read."""
+    path, read = tmp_path / 'log', []
+
+    def note(data):
+        read.append(data[0][:, 1].tolist())
+        return data
+
+    def build():
+        return log_examples(Mapping(DataStream(
+            IndexableDataset({'x': numpy.stack(
+                [numpy.zeros(N, int), numpy.arange(N)], axis=1)}),
+            batch_size=2), note), path)
+
+    stream = build()
+    next(iter(stream))
+    restored = build()
+    restored.load_state_dict(stream.state_dict(), leave_out=[2, 3, 5])
+    list(restored)
+    lines = lines_of(path)
+    assert [0, 1, 4, 6] == [line['item'] for line in lines]
+    assert read == [[row for _, row in line['examples']] for line in lines]
+
+
+def test_several_workers_cannot_write_one_log(tmp_path):
+    """Each would have some of the lines."""
+    stream = log_examples(DataStream(IndexableDataset(
+        numpy.arange(N)), batch_size=2), tmp_path / 'log')
+    with pytest.raises(ValueError, match='put it behind MultiProcessing'):
+        MultiProcessing(stream, num_workers=2)
+
+
 def test_a_log_is_not_overwritten(tmp_path):
     """Only a state says that what is there belongs to this run."""
     path = tmp_path / 'log'

@@ -17,7 +17,7 @@ from fuel.epochs.stage import Stage, stage_of
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.sharding.made import cut_rows
 from fuel.typing import Batch, DatasetLike, SchemeLike, StreamLike
-from fuel.utils.overrides import covers
+from fuel.utils.overrides import covers, hook_covers_method
 from fuel.utils.sparse import count_rows
 
 if TYPE_CHECKING:
@@ -106,8 +106,13 @@ def examples_behind(stage: Stage, epoch: Epoch, requests: Sequence[Any],
     epoch were made; None if they are not known."""
     if stage.is_foreign:
         return None
+    stream = stage.stream
     with stage.showing(epoch):
-        found: SourceExamples | None = stage.stream.source_examples(requests)
+        found: SourceExamples | None = stream.source_examples(requests)
+    if found is not None and not stage.one_to_one and not hook_covers_method(
+            type(stream), 'get_data', 'source_examples'):
+        # A user's class makes other items than the class that it is from.
+        return found.unordered(stage.name)
     return found
 
 
@@ -208,7 +213,7 @@ def require_one_to_one(stream: StreamLike, consequence: str = _NOT_SHARED,
     stage = stage_of(stream)
     leaves_out = (stage.dataset is not None and stage.most_skipped > 0
                   and stage.stream.produces_examples)
-    if leaves_out or not stage.one_to_one:
+    if leaves_out or not stage.one_to_one or stage.counts_epochs:
         reason, remedies = (why_not_one_to_one(stage)
                             if not leaves_out else _LEAVES_OUT)
         ways = ', or '.join([*remedies, *instead[

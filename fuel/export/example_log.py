@@ -10,6 +10,7 @@ from fuel.epochs.epoch import asking_examples
 from fuel.epochs.examples import SourceExamples
 from fuel.epochs.pipeline import datasets_of, source_examples
 from fuel.epochs.stage import stage_of
+from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.sharding.made import Joined, Made, Merged, Packed, example_ids
 from fuel.streams.arguments import StreamOptions
 from fuel.streams.stage import StreamStage
@@ -23,9 +24,10 @@ def log_examples(stream: StreamLike, path: str | os.PathLike[str],
     """Log the examples from which each item is made, as lines of JSON.
 
     Each line has the number of the epoch since the first, the number of the
-    item in the epoch, and the examples of its rows: pairs of the number of
-    the data set and of the row, as :class:`~fuel.transformers.MarkExamples`
-    counts them. The data do not change.
+    item among those that the rank gets in the epoch, and the examples of its
+    rows: pairs of the number of the data set and of the row, as
+    :class:`~fuel.transformers.MarkExamples` counts them. The data do not
+    change. Steps that are left out have no line.
 
     Parameters
     ----------
@@ -84,24 +86,22 @@ class _Lines:
 
     `count`: number of lines.
     `epoch`: number of the epoch that the last line is from.
-    `item`: number of lines of this epoch.
     `is_open`: whether the file has this number of lines.
     `is_restored`: whether the numbers are from a state.
     """
 
     def __init__(self) -> None:
-        self.count = self.item = 0
+        self.count = 0
         self.epoch = -1
         self.is_open = self.is_restored = False
 
     def state(self) -> dict[str, int]:
         """Return the numbers as plain data."""
-        return {'lines': self.count, 'epoch': self.epoch, 'item': self.item}
+        return {'lines': self.count, 'epoch': self.epoch}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Restore the numbers that :meth:`state` returned."""
         self.count = saved_count(saved, 'lines')
-        self.item = saved_count(saved, 'item')
         self.epoch = saved_count(
             {'epoch': saved['epoch'] + 1}, 'epoch') - 1
         self.is_open, self.is_restored = False, True
@@ -111,21 +111,14 @@ class _Lines:
         # Others may have written since the pickle was made.
         self.is_open, self.is_restored = False, True
 
-    def begin_epoch(self) -> None:
-        """Count an epoch that begins at its first item."""
-        self.epoch += 1
-        self.item = 0
-
-    def write(self, path: str, examples: dict[str, Any]) -> None:
-        """Append a line to a file."""
+    def write(self, path: str, item: dict[str, Any]) -> None:
+        """Append a line on an item to a file."""
         if not self.is_open:
             self._open(path)
-        line = json.dumps({
-            'epoch': self.epoch, 'item': self.item, **examples})
+        line = json.dumps({'epoch': self.epoch, **item})
         with open(path, 'a', encoding='utf-8') as file:
             file.write(line + '\n')
         self.count += 1
-        self.item += 1
 
     def _open(self, path: str) -> None:
         """Cut the file to the lines that were counted."""
@@ -175,7 +168,7 @@ class ExampleLog(Transformer):
     __fuel_stage__ = LogStage
     __fuel_passes_on__ = True
     __fuel_counts__ = True
-    one_to_one = False
+    one_to_one = True
     keeps_rows = True
     keeps = ALL
     unsaved_arguments = ('path',)
@@ -193,7 +186,7 @@ class ExampleLog(Transformer):
     def start_epoch(self) -> None:
         """Ask the stages below for the examples of each item."""
         if stage_of(self).resumed() is None:
-            self.lines.begin_epoch()
+            self.lines.epoch += 1
         self._datasets = tuple(datasets_of(self.data_stream))
         with asking_examples():
             super().start_epoch()
@@ -212,8 +205,12 @@ class ExampleLog(Transformer):
 
     def transform_batch(self, batch: Batch) -> Batch:
         """Log the examples of a batch, and return the batch."""
-        self.lines.write(self.rank_path, self._described(
-            source_examples(self.child_epoch_iterator, 1)))
+        child = self.child_epoch_iterator
+        epoch = child.epoch if isinstance(child, EpochIterator) else None
+        self.lines.write(self.rank_path, {
+            'item': None if epoch is None
+            else epoch.position // epoch.step - 1,
+            **self._described(source_examples(child, 1))})
         return batch
 
     def _described(self, found: SourceExamples | None) -> dict[str, Any]:

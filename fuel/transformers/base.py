@@ -267,7 +267,7 @@ class Transformer(AbstractDataStream):
         self._release_children()
         self.child_epoch_iterator = child = _child_iterator(self)
         if asking.examples and type(child) is DataIterator and not (
-                self._knows_examples()):
+                _has_source_examples(self) or self._knows_examples()):
             child.__class__ = NotedIterator
         super().start_epoch()
 
@@ -361,6 +361,11 @@ class NotedIterator(DataIterator):
             self._taken = number, joined(known) or SourceExamples([], False)
             self._noted.clear()
         return self._taken[1]
+
+
+def _has_source_examples(stage: Transformer) -> bool:
+    """Return whether a class has a method `source_examples` of its own."""
+    return type(stage).source_examples is not Transformer.source_examples
 
 
 @cached

@@ -647,6 +647,22 @@ def test_other_numbers_of_rows_are_refused():
         next(stream.get_epoch_iterator())
 
 
+def test_items_of_a_users_subclass_are_not_those_of_its_base():
+    """It may have left out or moved rows since."""
+    class Reversed(Batch):
+        def get_data(self, request=None):
+            return tuple([part[::-1] for part in super().get_data(request)])
+
+    class Halved(Cache):
+        def get_data(self, request=None):
+            return tuple([part[::2] for part in super().get_data(request)])
+
+    for stream in (Reversed(examples(), batch_size=4),
+                   Halved(batches(), ConstantScheme(6))):
+        with pytest.raises(NotImplementedError, match=type(stream).__name__):
+            next(MarkExamples(stream).get_epoch_iterator())
+
+
 def test_names_are_checked():
     """The new source has a name of its own, `of` is a source."""
     with pytest.raises(ValueError, match='source must be a new name'):
