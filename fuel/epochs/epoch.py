@@ -158,9 +158,22 @@ class Epoch(EpochPosition):
 
     def skip(self, count: int) -> None:
         """Count skipped items as delivered."""
-        self.position += count * self.step
+        self.move(count)
         if self.request_iterator is not None:
             self.request_iterator.skip(count)
+
+    def move(self, count: int) -> None:
+        """Count items as delivered; if `count` is negative, count the last
+        ones as not read."""
+        if count < 0 and self.failed:
+            stop = self.requested
+            again = self.step * sum(
+                stop + count * self.step <= number < stop
+                for number in self.failed)
+            self.position += again
+            if self.request_iterator is None:
+                self._num_failed -= again
+        self.position += count * self.step
 
     def count_below(self, children: Sequence[Any]) -> None:
         """Record which epochs below count skipped items with this one.

@@ -254,7 +254,7 @@ def can_seek(stream: StreamLike, forward: bool = False) -> bool:
     waiting = [stream]
     while waiting:
         stage = stage_of(waiting.pop())
-        if not stage.one_to_one:
+        if not (stage.one_to_one or stage.is_sought):
             return False
         if stage.dataset is not None:
             # The number of examples left out before an item is not known.

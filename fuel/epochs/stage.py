@@ -17,7 +17,7 @@ from fuel.epochs.state import (
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.kernels.stage_reader import BoundStageReader
 from fuel.schemes.iteration_scheme import ShardedScheme, shard_of
-from fuel.schemes.shard import Shard
+from fuel.schemes.shard import Shard, WholeShare
 from fuel.typing import (
     AxisLabels, Batch, DatasetLike, EpochReader, SchemeLike, State,
     StreamLike)
@@ -81,6 +81,11 @@ class Stage(Runtime):
                 f'{self.name} cannot be sharded: it has neither an iteration '
                 'scheme nor a stream that it reads')
         self.stream.iteration_scheme = ShardedScheme(self.scheme, shard)
+
+    def seek_own_items(self) -> None:
+        """Let the stage's plan make any of its items, for the stage above."""
+        if not self.one_to_one:
+            self.shard_own_items(WholeShare(0, 1))
 
     def begin(self, epoch: Epoch) -> None:
         """Set the attributes of a new epoch."""
@@ -348,6 +353,13 @@ class Stage(Runtime):
 
     @property
     @final
+    def is_sought(self) -> bool:
+        """Whether a plan makes any of its items, for the stage that reads it
+        (bool)."""
+        return isinstance(self.own_shard, WholeShare)
+
+    @property
+    @final
     def shard(self) -> Shard | None:
         """The share that the rank's pipeline takes; None if it takes all
         items."""
@@ -430,6 +442,9 @@ class Stage(Runtime):
         elif not epoch.finished:
             # Only the reader that deals them knows which items are the rank's.
             self.reader_of(epoch).skip(count)
+        if self.is_sought:
+            # Its plan seeks the items that it reads.
+            return
         if not is_default(self.stream, 'skip'):
             with self.showing(epoch):
                 self.stream.skip(count)
@@ -476,7 +491,7 @@ def _shard_in(stages: list[Stage]) -> Shard | None:
         scheme = stage.scheme
         shard = stage.own_shard or (
             None if scheme is None else shard_of(scheme))
-        if shard is not None:
+        if shard is not None and not isinstance(shard, WholeShare):
             return shard
         waiting += map(stage_of, reversed(stage.inputs))
     return None

@@ -117,6 +117,14 @@ class FoundShard(Shard):
                 'the trainer asks for its loaders')
 
 
+class WholeShare(Shard):
+    """The share of all items of a stage, which are sought by their numbers.
+
+    In the pipeline of a rank, a stage has it if the stage above shares its own
+    items. So it is not a share of a rank.
+    """
+
+
 def checked_shard(rank: object, num_shards: object = None, by: str = 'batch',
                   uneven: str = 'uneven') -> Shard:
     """Check the fields of a shard, and return it."""

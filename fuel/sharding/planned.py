@@ -42,6 +42,8 @@ class ItemPlan:
     is_shown = False
     # True if ranks cannot share the input of the stage instead of its items.
     is_needed = False
+    # True if the plan seeks items of stages that are not one-to-one.
+    seeks_below = False
 
     @classmethod
     def open(cls, stream: StreamLike, epoch: Epoch) -> ItemPlan:
@@ -69,6 +71,16 @@ class ItemPlan:
         """Return the size of the batches that ranks can split; None if they
         cannot split batches."""
         return batch_size_of(stage_of(stream).scheme)
+
+    @staticmethod
+    def check_share(stream: StreamLike, shard: Shard) -> None:
+        """Raise nothing: ranks can share the items of any such stage."""
+
+    @staticmethod
+    def count_shared(stream: StreamLike, shard: Shard) -> int | None:
+        """Return the number of items that ranks share; None if it does not
+        depend on them."""
+        return None
 
     @staticmethod
     def resume(stream: StreamLike, leftover: object) -> None:
@@ -101,6 +113,11 @@ class ItemPlan:
     def read_rows(self, item: int, rows: slice, padding: int) -> Batch:
         """Return rows of a batch that is padded with `padding` rows."""
         raise NotImplementedError
+
+    def part_of(self, dealt: Dealt) -> BatchPart | None:
+        """Return the rows of a whole batch that the rank gets; None for all
+        rows."""
+        return dealt.rows
 
     def end(self, item: int) -> None:
         """Move the inputs to their positions at the end of the whole epoch.
@@ -180,6 +197,10 @@ class ItemsInOrder(ReadInOrder):
         """Return a kept item; the rank gets whole items only."""
         item: Batch = self.take_kept(dealt.item)
         return item
+
+    def part_of(self, dealt: Dealt) -> BatchPart | None:
+        """Return None: the rank gets whole items only."""
+        return None
 
     def take_kept(self, item: int) -> Any:
         """Return a kept item, and find its examples."""
@@ -268,7 +289,7 @@ class DealtItems:
     def padding(self, count: int | None) -> Any:
         """Return a mask of the rows of the last item that are repeats."""
         last = self.dealer.last
-        return marks(count, last.repeats, last.rows)
+        return marks(count, last.repeats, self.order.part_of(last))
 
     def resume_point(self) -> tuple[object, list[Any]]:
         """Return the left-overs and the inputs' positions at the next item."""
@@ -281,7 +302,7 @@ class DealtItems:
         """Skip the rank's next items."""
         epoch, first = self.epoch, self.dealer.next
         with self._bound():
-            epoch.position += epoch.step * self.dealer.skip(first, count)
+            epoch.move(self.dealer.skip(first, count))
         if self._requests is not None:
             self._requests.advance(self.dealer.next - first)
 
@@ -353,6 +374,9 @@ def _narrowed(iterator: DataIterator) -> RowRequests:
 def items_of(iterator: DataIterator) -> int:
     """Return the number of items of an epoch of a one-to-one pipeline."""
     stage = stage_of(iterator.data_stream)
+    if stage.is_sought:
+        reader: Any = stage.reader_of(iterator.epoch)
+        return int(reader.order.num_items)
     counted: int | None = None if stage.plan is None else (
         stage.plan.count_items(stage.stream, iterator.epoch))
     if counted is not None:

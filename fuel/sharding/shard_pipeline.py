@@ -75,7 +75,7 @@ def warn_if_uneven(stream: StreamLike, shard: Shard) -> None:
     """
     if shard.splits or not ranks_wait(shard.num_shards):
         return
-    count = length_of(stream)
+    count = _count_shared(stream, shard)
     if count is None or not count % shard.num_shards:
         return
     items = 'examples' if stage_of(stream).stream.produces_examples else (
@@ -86,6 +86,18 @@ def warn_if_uneven(stream: StreamLike, shard: Shard) -> None:
         "ever at the end of the epoch. Pass stream.shard(..., uneven='drop') "
         f"to leave out the last {count % shard.num_shards}, 'pad' to repeat "
         "some, or 'uneven' if ranks do not wait", stacklevel=3)
+
+
+def _count_shared(stream: StreamLike, shard: Shard) -> int | None:
+    """Return the number of items that ranks share, None if not known."""
+    stage = stage_of(stream)
+    while len(stage.inputs) == 1:
+        count: int | None = None if stage.plan is None else (
+            stage.plan.count_shared(stage.stream, shard))
+        if count is not None:
+            return count
+        stage = stage_of(stage.inputs[0])
+    return length_of(stream)
 
 
 def check_draws(stage: Stage) -> None:
@@ -111,6 +123,10 @@ def _sharded(stream: Stream, shard: Shard) -> Stream:
         if shard.uneven == 'pad':
             _check_padding(stage)
         ours = copied_pipeline(stream, is_sought=True)
+        if plan.seeks_below:
+            for child in stage_of(ours).inputs:
+                _seek_items(child)
+        plan.check_share(ours, shard)
         stage_of(ours).shard_own_items(shard)
         return ours
     check_draws(stage)
@@ -129,6 +145,16 @@ def _sharded(stream: Stream, shard: Shard) -> Stream:
     else:
         stage_of(ours).share_in_order(shard)
     return ours
+
+
+def _seek_items(stream: StreamLike) -> None:
+    """Let a stage above seek the items of the stages of a copied pipeline,
+    where plans can make them by their numbers."""
+    stage = stage_of(stream)
+    for child in stage.inputs:
+        _seek_items(child)
+    if stage.plan is not None and can_make_items(stage.plan, stream):
+        stage.seek_own_items()
 
 
 def _check_split(stage: Stage, shard: Shard, plan: type[ItemPlan]) -> None:

@@ -10,6 +10,7 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.examples import SourceExamples, joined
 from fuel.epochs.pipeline import (
     can_seek, can_seek_rows, length_of, source_examples)
+from fuel.epochs.stage import stage_of
 from fuel.epochs.state import position_of
 from fuel.schemes import ConstantScheme
 from fuel.schemes.iteration_scheme import batch_size_of
@@ -45,7 +46,7 @@ class BatchPlan(OrderPlan):
 
     def make(self, parts: list[Any]) -> tuple[Any, ...]:
         """Return examples as one batch."""
-        return _joined(parts, self.sources)
+        return join_examples(parts, self.sources)
 
     def end(self, item: int) -> None:
         """Move the stream to where the stage leaves it at the end."""
@@ -192,7 +193,7 @@ class Batch(LeftoverStage):
         if asked is not None:
             asked.last = joined(self._kept[0].examples, are_single=True)
         self._kept, self._size = (), len(examples)
-        return _joined(examples, self.data_stream.sources)
+        return join_examples(examples, self.data_stream.sources)
 
     def order_items(self, inputs: Sequence[EpochOrder], begun: StageEpoch,
                     ) -> EpochOrder:
@@ -233,7 +234,8 @@ class Batch(LeftoverStage):
         """Return None: the examples of an unfinished batch are read again."""
 
 
-def _joined(examples: list[Any], sources: Sequence[str]) -> tuple[Any, ...]:
+def join_examples(examples: list[Any], sources: Sequence[str],
+                  ) -> tuple[Any, ...]:
     """Return examples as one batch."""
     for example in examples:
         check_count(example, sources)
@@ -244,6 +246,8 @@ class UnpackPlan(RowPlan):
     """Makes examples of batches; reads a rank's rows of a batch at once."""
 
     step = 1
+    # True if the stage above needs some of the examples, in any order.
+    is_sought = False
     # The number of the next example that was read and not returned.
     _expected = -1
     _examples: Iterator[Any] = iter(())
@@ -255,6 +259,7 @@ class UnpackPlan(RowPlan):
         """Return the plan of an epoch of a stage."""
         plan = super().open(stream, epoch)
         plan.step = epoch.step
+        plan.is_sought = stage_of(stream).is_sought
         return plan
 
     @staticmethod
@@ -267,6 +272,10 @@ class UnpackPlan(RowPlan):
         """Return an example."""
         part, = self.order.parts(item)
         batch, row = part.items[0], part.rows.start
+        if self.is_sought:
+            example, = examples_of(read_rows_at(
+                self.children[0], batch, part.rows), self.sources)
+            return example
         if item != self._expected or row < self.step:
             self._expected = -1
             self._examples = iter(examples_of(read_rows_at(

@@ -64,28 +64,26 @@ class BufferPlan(ItemPlan):
         return held.pop_place(stage._key, stage.buffer_size,
                               range(self.num_items).__contains__)
 
-    def _go_to(self, item: int) -> None:
-        while self.held.popped < item:
-            self._pop(self.held)
+    def _held_at(self, item: int) -> _Held:
+        """Return the examples that are held before an item is delivered."""
+        held = self.held
+        if item < held.popped:
+            # An example that was passed, such as one for padding.
+            held = _Held(0, None)
+        while held.popped < item:
+            self._pop(held)
+        return held
 
     def read(self, item: int) -> Batch:
         """Return an example."""
-        held = self.held
-        if item < held.popped:
-            # One of the first examples of the epoch, for padding.
-            held = _Held(0, None)
-            while held.popped < item:
-                self._pop(held)
-        self._go_to(item)
-        example = read_at(self.child, self._pop(held))
+        example = read_at(self.child, self._pop(self._held_at(item)))
         if self.is_asked:
             self.examples = source_examples(self.child, 1)
         return example
 
     def resume_point(self, item: int) -> tuple[object, list[Any]]:
         """Return the left-overs and the input's position at an item."""
-        self._go_to(item)
-        stage, held = self.stage(), self.held
+        stage, held = self.stage(), self._held_at(item)
         assert stage is not None
         first = min((place for _, place, _ in held.heap), default=held.next)
         seek(self.child, first)
