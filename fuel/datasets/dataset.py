@@ -487,6 +487,14 @@ class Dataset(NamedArguments):
         bounds = numpy.asarray(bounds)
         return bounds, numpy.arange(len(bounds) - 1)
 
+    def find_lengths(self) -> IndexArray | None:
+        """Return the number of rows of each example, if the examples are runs
+        of rows; None otherwise.
+
+        A hook for :class:`~fuel.transformers.BalancedBatches`.
+        """
+        return None
+
     def read_stored(self, name: str) -> Any:
         """Return a whole array of the files by its name, regardless of splits.
 

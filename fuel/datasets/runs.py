@@ -399,6 +399,10 @@ class Runs(RunDataset):
                 else (None, *known.shape))
             for source, known in types_of(self.dataset).items()}
 
+    def find_lengths(self) -> IndexArray:
+        """Return the number of rows of each run."""
+        return self._cuts.lengths
+
     def _cut(self, bounds: IndexArray) -> Cuts:
         return Cuts(bounds)
 

@@ -200,6 +200,10 @@ class Windows(RunDataset):
                 'length', 'step', 'stride', 'pad', 'pad_before', 'pad_after',
                 'first', 'dense', 'mask_source')}}
 
+    def find_lengths(self) -> IndexArray:
+        """Return the number of rows of each window."""
+        return numpy.full(self.num_examples, self.length, numpy.intp)
+
     def _cut(self, bounds: IndexArray) -> Cuts:
         span = (self.length * self.step if self.dense
                 else (self.length - 1) * self.step + 1)
