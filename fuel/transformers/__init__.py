@@ -21,6 +21,7 @@ from fuel.streams import AbstractDataStream as AbstractDataStream
 from fuel.transformers.sourcewise import (
     AgnosticSourcewiseTransformer, AgnosticTransformer, SourcewiseTransformer)
 from fuel.transformers.axis_labels import ExpectsAxisLabels
+from fuel.transformers.balanced import BalancedBatches
 from fuel.transformers.base import Transformer
 from fuel.transformers.batch import Batch, Unpack
 from fuel.transformers.cache import Cache
@@ -45,9 +46,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     'AgnosticSourcewiseTransformer', 'AgnosticTransformer',
-    'BackgroundProcess', 'Batch', 'Cache', 'Cast', 'Chain', 'Expand',
-    'ExpectsAxisLabels', 'Filter', 'FilterSources', 'Flatten', 'ForceFloatX',
-    'Mapping', 'MarkExamples', 'MarkPadding', 'Merge', 'Mix',
+    'BackgroundProcess', 'BalancedBatches', 'Batch', 'Cache', 'Cast', 'Chain',
+    'Expand', 'ExpectsAxisLabels', 'Filter', 'FilterSources', 'Flatten',
+    'ForceFloatX', 'Mapping', 'MarkExamples', 'MarkPadding', 'Merge', 'Mix',
     'MultiProcessing', 'MultiThreading', 'Padding', 'Rename',
     'ScaleAndShift', 'SeededTransformer', 'SortMapping',
     'SourcewiseTransformer', 'Take', 'ToDense', 'Transformer', 'Unpack']

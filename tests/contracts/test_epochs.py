@@ -14,7 +14,7 @@ UNKNOWN_LENGTH = (
     'Expand', 'Expand batches',
     'Filter', 'Cache', 'Cache refilled', 'Cache ends early',
     'Cache of Batch', 'Unpack', 'Unpack of Cache', 'Unpack Batch Unpack',
-    'ShuffleBuffer', 'ImagesFromBytes skipping',
+    'ShuffleBuffer', 'BalancedBatches in order', 'ImagesFromBytes skipping',
     'bad records of examples', 'Unpack of bad records',
     'ProviderDataset', 'TextFile', 'TextFile batches', 'Window', 'NGrams',
     'BucketBatch', 'Chunk', 'Chunk shifted', 'Pack', 'Pack batches',

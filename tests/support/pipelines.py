@@ -53,6 +53,7 @@ from fuel.schemes import (
 )
 from fuel.streams import DataStream
 from fuel.transformers import (
+    BalancedBatches,
     Batch,
     Cache,
     Cast,
@@ -654,6 +655,15 @@ PIPELINES = {
         sentences(), ConstantScheme(4, num_examples=10)),
     'Batch of Merge': lambda f: Batch(
         Merge((sentences(), examples()), tuple('abc')), ConstantScheme(4)),
+    'BalancedBatches': lambda f: BalancedBatches(
+        examples(), 1 + numpy.arange(N) % 5, batch_size=5),
+    'BalancedBatches rounds': lambda f: Padding(BalancedBatches(
+        examples(ShuffledExampleScheme(6), runs(f)), batch_size=4,
+        cost='attention', accumulate=2)),
+    'BalancedBatches in order': lambda f: BalancedBatches(
+        Chain((Take(examples(), 9), Unpack(batches()))),
+        (numpy.arange(N) % 5, numpy.where(numpy.arange(N) == 3, 20, 2)),
+        batch_size=2, accumulate=2, limit=9, too_long='alone'),
     'Unpack': lambda f: Unpack(batches()),
     'Unpack of Cache': lambda f: Unpack(Cache(batches(), ConstantScheme(6))),
     'Unpack Batch Unpack': lambda f: Unpack(
@@ -730,6 +740,14 @@ PIPELINES = {
     'sharded Windows': lambda f: batches(dataset=windows(f)).shard(1, 2),
     'sharded Batch': lambda f: noise(GaussianNoise, .1).shard(
         1, 2, 'example'),
+    'sharded BalancedBatches': lambda f: MarkPadding(BalancedBatches(
+        examples(), 'y', batch_size=6, accumulate=2).shard(
+            1, 3, uneven='pad')),
+    'sharded BalancedBatches of Mix': lambda f: BalancedBatches(Mix(
+        (examples(), examples()), stop='last'), 'y', batch_size=6,
+        accumulate=2).shard(1, 2),
+    'sharded BalancedBatches of Take': lambda f: BalancedBatches(
+        Take(examples(), 11), 'y', batch_size=4, accumulate=2).shard(1, 2),
     'sharded Unpack': lambda f: Unpack(batches()).shard(1, 3, uneven='pad'),
     'sharded Cache': lambda f: Cache(batches(), ConstantScheme(3)).shard(
         0, 2, 'example', 'drop'),

@@ -22,7 +22,8 @@ from fuel.schemes import (BalancedScheme, ConstantScheme,
 from fuel.server import Server
 from fuel.streams import DataStream, ServerDataStream
 from fuel.testing.data import arrays_in, freeze, overwrite
-from fuel.transformers import (BackgroundProcess, Batch, Cache, Cast, Chain,
+from fuel.transformers import (BackgroundProcess, BalancedBatches, Batch,
+                               Cache, Cast, Chain,
                                Filter, FilterSources, Flatten, ForceFloatX,
                                Mapping, MarkExamples, MarkPadding, Merge, Mix,
                                MultiProcessing, MultiThreading, Padding,
@@ -220,6 +221,8 @@ KEPT = {
     'MarkExamples': lambda x: MarkExamples(batches(x)),
     'MarkPadding': lambda x: MarkPadding(batches(x)),
     'Batch': lambda x: Batch(examples(x), batch_size=5),
+    'BalancedBatches': lambda x: BalancedBatches(
+        examples(x), numpy.arange(len(x)), batch_size=5, accumulate=2),
     'Batch of single values': lambda x: Batch(
         examples(x[:, 0].astype('int16')), batch_size=5),
     'Batch of one after the other': lambda x: Batch(

@@ -596,7 +596,8 @@ def test_every_public_stage_is_held_against_numpy(module):
     """A new stage joins this file; bases, processes, and stages that choose
     items, put them together or mix them, have files of their own."""
     elsewhere = {
-        'Chain', 'Chunk', 'CutMix', 'MarkExamples', 'MarkPadding', 'Mix',
+        'BalancedBatches', 'Chain', 'Chunk', 'CutMix', 'MarkExamples',
+        'MarkPadding', 'Mix',
         'MixUp', 'Pack', 'PackingReport', 'Take', 'ToDense',
         'AgnosticSourcewiseTransformer', 'AgnosticTransformer',
         'BackgroundProcess', 'Expand', 'ExpectsAxisLabels', 'MultiProcessing',
