@@ -82,11 +82,6 @@ class Stage(Runtime):
                 'scheme nor a stream that it reads')
         self.stream.iteration_scheme = ShardedScheme(self.scheme, shard)
 
-    def seek_own_items(self) -> None:
-        """Let the stage's plan make any of its items, for the stage above."""
-        if not self.one_to_one:
-            self.shard_own_items(WholeShare(0, 1))
-
     def begin(self, epoch: Epoch) -> None:
         """Set the attributes of a new epoch."""
 
@@ -300,6 +295,15 @@ class Stage(Runtime):
     def shard_own_items(self, shard: Shard) -> None:
         """Let the stage's plan make only a rank's share of the items."""
         self.stream.sharding = shard
+
+    @final
+    def seek_own_items(self) -> None:
+        """Let the stage's plan make any of its items, for the stage above."""
+        if self.one_to_one:
+            # A mixture, whose streams can now be sought.
+            self.stream.is_sought = True
+        else:
+            self.shard_own_items(WholeShare(0, 1))
 
     @final
     def only_counts(self, epoch: Epoch) -> bool:

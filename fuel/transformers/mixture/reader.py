@@ -255,10 +255,6 @@ class MixStage(StreamStage):
                 as_state(position_of(iterator)) for iterator in carried]
         return state
 
-    def seek_own_items(self) -> None:
-        """Let the mixture seek the items of its streams."""
-        self.stream.is_sought = True
-
     def copy(self, is_sought: bool | None = False) -> Any:
         """Return a copy, without the iterators for the next epoch."""
         ours = super().copy()
