@@ -275,6 +275,10 @@ class UnpackPlan(RowPlan):
         if self.is_sought:
             example, = examples_of(read_rows_at(
                 self.children[0], batch, part.rows), self.sources)
+            found = source_examples(
+                self.children[0], 1) if self.is_asked else None
+            if found is not None:
+                self.examples = found.row(row)
             return example
         if item != self._expected or row < self.step:
             self._expected = -1

@@ -657,9 +657,9 @@ PIPELINES = {
         Merge((sentences(), examples()), tuple('abc')), ConstantScheme(4)),
     'BalancedBatches': lambda f: BalancedBatches(
         examples(), 1 + numpy.arange(N) % 5, batch_size=5),
-    'BalancedBatches rounds': lambda f: Padding(BalancedBatches(
+    'BalancedBatches rounds': lambda f: BalancedBatches(
         examples(ShuffledExampleScheme(6), runs(f)), batch_size=4,
-        cost='attention', accumulate=2)),
+        cost='attention', accumulate=2),
     'BalancedBatches in order': lambda f: BalancedBatches(
         Chain((Take(examples(), 9), Unpack(batches()))),
         (numpy.arange(N) % 5, numpy.where(numpy.arange(N) == 3, 20, 2)),

@@ -23,13 +23,14 @@ from fuel.schemes import (
 )
 from fuel.schemes.shard import Shard
 from fuel.sharding.asking import epoch_order
-from fuel.sharding.order import example_ids
+from fuel.sharding.made import example_ids
 from fuel.streams import DataStream
 from fuel.transformers import (
     BalancedBatches,
     Chain,
     Filter,
     Mapping,
+    MarkExamples,
     MarkPadding,
     Merge,
     Mix,
@@ -237,9 +238,24 @@ def test_order_says_what_comes(name, sizes, drawn):
         ours = stream.shard(rank, num_ranks, uneven=uneven)
         found = ids(order)
         assert len(order) == len(found)
-        whole = ids(epoch_order(ours))
+        of_all = epoch_order(ours)
+        whole = ids(of_all)
         assert whole[rank::num_ranks] == found
         assert numbers(ours) == found
+        marked = MarkExamples(balanced(name, size, accumulate)).shard(
+            rank, num_ranks, uneven=uneven)
+        assert [item[0].tolist() for item in marked] == found
+        for item in marked:
+            marks = item[-1].reshape(len(item[0]), -1)[:, :2]
+            assert (marks @ [APART, 1]).tolist() == item[0].tolist()
+        for number in {*found[0], 4, APART + 3} if found else ():
+            dataset, row = divmod(number, APART)
+            if name == 'Merge' and dataset:
+                # Rows of the other streams are not in the numbers.
+                continue
+            assert list(of_all.places_of(dataset, row)) == [
+                (item, offset) for item, rows in enumerate(whole)
+                for offset, one in enumerate(rows) if one == number]
 
 
 @pytest.mark.parametrize('name', STREAMS)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy
@@ -11,8 +11,9 @@ import numpy
 from fuel.schemes.requests import IndexRequests
 from fuel.schemes.shard import BatchPart, Shard
 from fuel.sharding.asking import RequestOrder
-from fuel.sharding.order import (
-    ENDLESS, EpochOrder, ItemPart, RankOrder, example_ids)
+from fuel.sharding.made import example_ids
+from fuel.sharding.order import ENDLESS, EpochOrder, ItemPart, RankOrder
+from fuel.sharding.places import ItemPlace, places_in
 from fuel.transformers.balanced.parts import (
     Lengths, Parts, balance, balance_within, costs_of)
 
@@ -34,7 +35,7 @@ class Splitting(NamedTuple):
     is_alone: bool
 
 
-class ItemPlace(NamedTuple):
+class RoundPlace(NamedTuple):
     """The place of an item: its step, its round in it, and its rank."""
 
     step: int
@@ -112,13 +113,13 @@ class BalancedOrder(EpochOrder):
         """The number of items."""
         return count_items(self.total, self.splitting, self.shard)
 
-    def locate(self, item: int) -> ItemPlace:
+    def locate(self, item: int) -> RoundPlace:
         """Return the place of an item; after the last item, that of a step
         after the last one."""
         if item >= self.num_items:
-            return ItemPlace(-(-self.total // self.splitting.size), 0, 0)
+            return RoundPlace(-(-self.total // self.splitting.size), 0, 0)
         step, rest = divmod(item, self.items_per_step)
-        return ItemPlace(step, *divmod(rest, self.shard.num_shards))
+        return RoundPlace(step, *divmod(rest, self.shard.num_shards))
 
     def first_example(self, step: int) -> int:
         """Return the number of the first example of a step."""
@@ -218,6 +219,32 @@ class BalancedOrder(EpochOrder):
     def size(self, item: int) -> int:
         """Return the number of examples of an item."""
         return len(self.rows_of(item).places)
+
+    def places_of(self, dataset: int, row: object, stop: int = ENDLESS,
+                  ) -> Iterator[ItemPlace]:
+        """Yield the places at which an example comes, in order."""
+        below, count = self.inputs[0], self.items_per_step
+        if below.unsized:
+            # An example may be made of several rows.
+            yield from super().places_of(dataset, row, stop)
+            return
+        full = self.total // self.splitting.size
+        last = min(full, -(-stop // count))
+        for number, found in itertools.groupby(
+                below.places_of(dataset, row, min(
+                    ENDLESS, last * self.splitting.size)),
+                lambda place: place.item // self.splitting.size):
+            if number >= last:
+                break
+            offsets = {place.item % self.splitting.size for place in found}
+            for item, part in enumerate(
+                    self.split_step(number).parts, number * count):
+                for offset, place in enumerate(part):
+                    if place in offsets:
+                        yield ItemPlace(item, offset)
+        for item in range(full * count, min(stop, self.num_items)):
+            # The last step may have examples of the start again.
+            yield from places_in(self.make(item), item, dataset, row)
 
 
 def _rounds_of(count: int, ranks: int, rounds: int) -> tuple[int, int]:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal, Self, TypeAlias, Unpack
 
 from fuel.describe.source_types import SourceTypes, types_of
-from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import can_seek, length_of
+from fuel.epochs.epoch import Epoch, asking
+from fuel.epochs.examples import Asked, SourceExamples, joined
+from fuel.epochs.pipeline import can_seek, length_of, source_examples
 from fuel.epochs.stage import children_of
 from fuel.epochs.state import position_of
 from fuel.exceptions import StateMismatchError
@@ -22,7 +23,7 @@ from fuel.streams.arguments import LabelOptions
 from fuel.transformers.balanced.lengths import (
     Given, LengthTable, datasets_below)
 from fuel.transformers.balanced.order import (
-    BalancedOrder, ItemPlace, Splitting, check_share, count_items)
+    BalancedOrder, RoundPlace, Splitting, check_share, count_items)
 from fuel.transformers.balanced.parts import Lengths, cost_function
 from fuel.transformers.base import Transformer
 from fuel.transformers.batch import join_examples
@@ -40,11 +41,16 @@ _UNCOUNTED = ('BalancedBatches needs to know how many examples an epoch has, '
               'takes indices, with a scheme of its examples')
 
 
+#: An example, and the examples of data sets from which it was made, if asked.
+KeptExample: TypeAlias = 'tuple[tuple[Any, ...], SourceExamples | None]'
+
+
 class KeptStep:
     """The examples of a step that were read and not delivered.
 
     `number`: number of the step; -1 if no step was read.
-    `examples`: the examples, by their numbers in the order below.
+    `examples`: the examples, by their numbers in the order below; each with
+        the examples of data sets that it was made of, if a stage above asks.
     `tried`: numbers of the examples that were read, or failed.
     `position`: position of the input before the step, None if not known.
     `reader`: the reader of an epoch of a stream that takes no share; a pickle
@@ -55,7 +61,7 @@ class KeptStep:
 
     def __init__(self) -> None:
         self.number = -1
-        self.examples: dict[int, Any] = {}
+        self.examples: dict[int, KeptExample] = {}
         self.tried: set[int] = set()
         self.position: object = None
 
@@ -70,8 +76,11 @@ class StepReader:
     `child`: the iterator that is read.
     `kept`: the examples that were read and not delivered.
     `goes_back`: whether earlier examples are sought, rather than kept.
+    `is_asked`: whether a stage above asks for the examples of data sets.
     `seeks`: whether examples are sought, rather than all read in order.
     """
+
+    is_asked = False
 
     def __init__(self, order: BalancedOrder, child: DataIterator,
                  kept: KeptStep, goes_back: bool) -> None:
@@ -86,7 +95,7 @@ class StepReader:
         """The number of the example that is read next."""
         return int(self.child.epoch.requested)
 
-    def read(self, item: int) -> list[Any]:
+    def read(self, item: int) -> list[KeptExample]:
         """Return the examples of an item, without those that have failed.
 
         If one fails, the next call continues with the others.
@@ -163,7 +172,8 @@ class StepReader:
         """
         place = self.position - 1
         if place in wanted:
-            self.kept.examples[place] = tuple(example)
+            self.kept.examples[place] = tuple(example), (
+                source_examples(self.child, 1) if self.is_asked else None)
 
     def go_to_step(self, step: int) -> None:
         """Move the input to the first example of a step."""
@@ -267,15 +277,18 @@ class BalancedPlan(OrderPlan):
     def read(self, item: int) -> Batch:
         """Return an item."""
         stream = self.stream
-        examples = self.reader.read(item)
-        if not examples:
+        self.reader.is_asked = self.is_asked
+        found = self.reader.read(item)
+        if not found:
             raise ValueError(
                 f'{type(stream.data_stream).__name__} has none of the '
                 f'examples {self.order.places(item)!r:.80} of its order: the '
                 'data have changed')
         stream.step_tokens = self.order.split_step(
             self.order.locate(item).step).tokens
-        return join_examples(examples, self.sources)
+        if self.is_asked:
+            self.examples = joined([one for _, one in found], are_single=True)
+        return join_examples([example for example, _ in found], self.sources)
 
     def end(self, item: int) -> None:
         """Move the stream to where the stage leaves it at the end."""
@@ -393,7 +406,7 @@ class BalancedBatches(Transformer):
 
     __fuel_plan__ = BalancedPlan
     epoch_attributes = (*Transformer.epoch_attributes, '_kept', '_start',
-                        '_next', 'step_tokens')
+                        '_next', '_asked', 'step_tokens')
     # It may differ where a step begins.
     unsaved_arguments = ('accumulate',)
     produces_examples = False
@@ -403,6 +416,7 @@ class BalancedBatches(Transformer):
     _start: tuple[int, int] | None = None
     # Number of the next item, if the stream takes no share.
     _next = 0
+    _asked: Asked | None = None
 
     def __init__(self, data_stream: StreamLike, lengths: Given = None, *,
                  batch_size: int, cost: Cost = 'linear', accumulate: int = 1,
@@ -442,6 +456,7 @@ class BalancedBatches(Transformer):
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch."""
         self._kept, self._start, self._next = KeptStep(), None, 0
+        self._asked = Asked() if asking.examples else None
         self.step_tokens = 0
         super().start_epoch()
 
@@ -485,6 +500,7 @@ class BalancedBatches(Transformer):
             child = self.child_epoch_iterator
             kept.reader = StepReader(
                 self.order_over(child), child, kept, False)
+            kept.reader.is_asked = self._asked is not None
         return kept.reader
 
     def open_reader(self, epoch: Epoch) -> None:
@@ -501,17 +517,25 @@ class BalancedBatches(Transformer):
         self._refuse(request)
         reader = self._reader()
         while self._next < reader.order.num_items:
-            examples = reader.read(self._next)
+            found = reader.read(self._next)
             step = reader.order.locate(self._next).step
             self._next += 1
             # All examples of a batch may have failed.
-            if examples:
+            if found:
                 self.step_tokens = reader.order.split_step(step).tokens
-                return join_examples(examples, self.data_stream.sources)
+                if self._asked is not None:
+                    self._asked.last = joined(
+                        [one for _, one in found], are_single=True)
+                return join_examples([example for example, _ in found],
+                                     self.data_stream.sources)
         reader.finish()
         for _ in self.child_epoch_iterator:
             pass
         raise StopIteration
+
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples that the last batch was made of."""
+        return self._asked and self._asked.last
 
     def num_items(self) -> int | None:
         """Return the number of items of an epoch, None if it is not known."""
@@ -524,9 +548,9 @@ class BalancedBatches(Transformer):
         if reader is not None:
             return self.leftover_at(reader.order.locate(self._next))
         return self.leftover_at(
-            ItemPlace(*divmod(self._next, self.accumulate), 0))
+            RoundPlace(*divmod(self._next, self.accumulate), 0))
 
-    def leftover_at(self, place: ItemPlace) -> dict[str, int]:
+    def leftover_at(self, place: RoundPlace) -> dict[str, int]:
         """Return the left-overs at the place of an item."""
         shard = self.sharding
         return {'step': place.step, 'round': place.round,
@@ -539,7 +563,7 @@ class BalancedBatches(Transformer):
         step, number, ranks, rounds = [
             saved_count(leftover, name)
             for name in ('step', 'round', 'ranks', 'accumulate')]
-        present = self.leftover_at(ItemPlace(0, 0, 0))
+        present = self.leftover_at(RoundPlace(0, 0, 0))
         if number and (ranks, rounds) != (
                 present['ranks'], present['accumulate']):
             raise StateMismatchError(
