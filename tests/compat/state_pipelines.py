@@ -21,9 +21,9 @@ from fuel.schemes import (
 from fuel.server import Server
 from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import (
-    AgnosticSourcewiseTransformer, Batch, Cache, Cast, Chain, Filter,
-    FilterSources, Flatten, ForceFloatX, Mapping, MarkExamples, MarkPadding,
-    Merge, Mix, MultiProcessing, MultiThreading, Padding, Rename,
+    AgnosticSourcewiseTransformer, BalancedBatches, Batch, Cache, Cast, Chain,
+    Filter, FilterSources, Flatten, ForceFloatX, Mapping, MarkExamples,
+    MarkPadding, Merge, Mix, MultiProcessing, MultiThreading, Padding, Rename,
     ScaleAndShift, SeededTransformer, SortMapping, Take, ToDense,
     Transformer, Unpack)
 from fuel.transformers.defaults import ToBytes
@@ -342,6 +342,9 @@ PIPELINES = {name: gathered(build) for name, build in {
     'FilterSources': lambda: FilterSources(measured(), ('x', 'name')),
     'Rename': lambda: Rename(measured(), {'x': 'z'}),
     'MarkPadding': lambda: MarkPadding(batches(2)).shard(2, 3, uneven='pad'),
+    'BalancedBatches': lambda: BalancedBatches(
+        examples(), numpy.arange(SIZE) % 7 + 1, batch_size=6,
+        accumulate=2).shard(1, 2),
     'MarkExamples': lambda: MarkExamples(Batch(
         ShuffleBuffer(examples(), 7, seed=1), batch_size=5)),
     'SortMapping': lambda: Mapping(

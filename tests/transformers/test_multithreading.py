@@ -512,6 +512,9 @@ def test_stage_that_draws_from_the_global_generators_is_refused(
         draw()
         return data
 
+    # The tests may begin with the same seed, which would change nothing.
+    random.random()
+    numpy.random.uniform()
     stream = ahead(Mapping(numbers(), function, pure=is_pure))
     for _ in range(2):
         epoch = stream.get_epoch_iterator()

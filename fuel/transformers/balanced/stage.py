@@ -435,7 +435,7 @@ class BalancedBatches(Transformer):
                 'stream that it reads takes the share of one rank: shard '
                 'BalancedBatches instead')
         kwargs.setdefault('axis_labels', labels_of_batches(data_stream))
-        super().__init__(data_stream, False, **kwargs)
+        super().__init__(data_stream, False, iteration_scheme=None, **kwargs)
         self.lengths = lengths
         self.batch_size = positive('batch_size', batch_size)
         self.cost = cost
