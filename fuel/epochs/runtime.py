@@ -157,8 +157,9 @@ class Runtime:
 
     def __reduce__(self) -> Any:
         # A stream that pickles its attributes itself keeps only this.
-        kept: Any = self.pending or self.past_epochs() or None
-        return copy.copy, ((kept, self.omitted) if self.omitted else kept,)
+        kept: Any = self.pending or self.past_epochs()
+        return copy.copy, ((kept, self.omitted) if (
+            self.omitted or kept is None) else kept or None,)
 
     @contextmanager
     def showing(self, epoch: Epoch) -> Iterator[None]:

@@ -25,6 +25,9 @@ from fuel.utils.arguments import is_dataset, labels_in
 from fuel.utils.overrides import covers, declares, is_default, is_original
 from fuel.utils.rng_state import SavedGenerator, generator_in
 
+#: What a reader returns that has left out items, and has read none.
+LEFT_OUT: Any = object()
+
 
 class Stage(Runtime):
     """A stream as the rest of Fuel sees it.
@@ -392,6 +395,8 @@ class Stage(Runtime):
             number = epoch.requested
             try:
                 data = self.reader_of(epoch).read()
+                if data is LEFT_OUT:
+                    continue
                 if data is None and self.inputs:
                     raise self._returned_none()
             except StopIteration:
@@ -548,6 +553,9 @@ def _keep_stage(stream: object) -> Stage:
         # the epochs that were begun.
         if isinstance(kept, tuple):
             kept, stage.omitted = kept
+            if kept is None:
+                # It is not known which epochs were begun.
+                stage.past = None
         if isinstance(kept, Stage):
             stage.pending, stage.omitted = kept.pending, kept.omitted
             stage.past = kept.past if kept.epoch is None else (

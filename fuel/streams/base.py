@@ -851,10 +851,10 @@ class AbstractDataStream(NamedArguments):
         if isinstance(kept, Stage):
             last, omitted = kept.epoch, kept.omitted
             kept = kept.pending or (kept.past if last is None else with_epoch(
-                last.past, None if last.finished else last.position)) or None
-            if omitted:
+                last.past, None if last.finished else last.position))
+            if omitted or kept is None:
                 kept = kept, omitted
-        if kept is not None:
+        if kept:
             state[KEPT_STAGE] = kept
         return state
 

@@ -229,7 +229,10 @@ class _Again:
         self._stream: Any = copied_pipeline(stage.stream)
         _measure_as(self._stream, stage.stream)
         _bottom(self._stream).on_error = 'raise'
-        stage_of(self._stream).load(state)
+        ours = stage_of(self._stream)
+        ours.load(state)
+        # This batch is not left out.
+        ours.omitted = ()
         self._iterator = self._stream.get_epoch_iterator()
         if stage.dataset is None:
             self._iterator.epoch.options = epoch.options

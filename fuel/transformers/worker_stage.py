@@ -114,11 +114,13 @@ class TeamStage(RemoteStage):
     def begin(self, epoch: Epoch) -> None:
         """Open a session from a loaded state."""
         with self.lock:
-            resumed, past = self.resumed(), self.past_epochs()
+            resumed = self.resumed()
             self.stream.session = self.open_session()
+            if self.pending is not None:
+                # The state names the epochs that were begun before.
+                self.past, self.epoch = self.pending.get('past'), None
             self.pending = None
             StreamStage.begin(self, epoch)
-            epoch.past = past
             if resumed is not None:
                 epoch.position = resumed['position']
 
