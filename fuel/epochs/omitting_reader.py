@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import weakref
+from bisect import bisect_right
 from typing import Any
 
 from fuel.epochs.epoch import Epoch
@@ -14,8 +15,9 @@ from fuel.typing import EpochReader
 class OmittingReader:
     """Reader of an epoch that leaves out items.
 
-    `rounds`: ranges of rounds that are left out, in ascending order, with gaps
-        between them.
+    Ranges of rounds are left out, in ascending order, with gaps between them.
+
+    `starts`, `stops`: the first round of each range, and the round after it.
     """
 
     def __init__(self, stage: Stage, epoch: Epoch,
@@ -25,11 +27,10 @@ class OmittingReader:
         self._stream = weakref.ref(stage.stream)
         self._epoch = weakref.ref(epoch)
         step = epoch.step
-        self.rounds = [(first, stop) for _, first, stop in union((), [
-            (0, first // step, -(-stop // step))
-            for first, stop in epoch.omitted])]
-        # The first range that is not behind the position.
-        self._place = 0
+        rounds = union((), [(0, first // step, -(-stop // step))
+                            for first, stop in epoch.omitted])
+        self.starts = [start for _, start, _ in rounds]
+        self.stops = [stop for _, _, stop in rounds]
         self._skips = is_skippable(stage.stream) and not stage.is_remote
 
     def __getattr__(self, name: str) -> Any:
@@ -39,14 +40,12 @@ class OmittingReader:
     def read(self) -> Any:
         """Return the next item; `LEFT_OUT` if items are left out."""
         epoch: Any = self._epoch()
-        number, rounds = epoch.position // epoch.step, self.rounds
-        while self._place < len(rounds) and rounds[self._place][1] <= number:
-            self._place += 1
-        if self._place == len(rounds) or number < rounds[self._place][0]:
+        number = epoch.position // epoch.step
+        place = bisect_right(self.starts, number) - 1
+        if place < 0 or self.stops[place] <= number:
             return self.reader.read()
         if self._skips:
-            stage_of(self._stream()).skip(
-                epoch, rounds[self._place][1] - number)
+            stage_of(self._stream()).skip(epoch, self.stops[place] - number)
             return LEFT_OUT
         self.reader.read()
         if epoch.pending_item is not None:

@@ -18,6 +18,8 @@ ALL, DROPPED = 'all', '?'
 # Most characters that are kept, since each state has them.
 _MOST = 2000
 _PAST = re.compile(r'((all|\?|\d{1,19})(\*\d{1,18})?( (?=.)|$))*')
+# More epochs than any program begins: states of further epochs can be loaded.
+_MOST_EPOCHS = 10 ** 17
 
 
 def with_epoch(past: Past, num_items: int | None) -> Past:
@@ -61,4 +63,5 @@ def num_epochs(past: str) -> int:
 def is_past(value: object) -> bool:
     """Return whether a value of a state says which epochs were begun."""
     return isinstance(value, str) and len(value) <= _MOST and (
-        _PAST.fullmatch(value) is not None)
+        _PAST.fullmatch(value) is not None
+        and num_epochs(value) < _MOST_EPOCHS)

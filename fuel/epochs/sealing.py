@@ -164,7 +164,7 @@ def identified(stage: Stage, state: State, is_sharded: bool = True,
     owner = stage.state_owner
     if owner is None:
         return copied_with_text(state)
-    stage, streams = owner, owner.inputs
+    asked, stage, streams = stage, owner, owner.inputs
     if len(streams) != len(state['children']):
         raise TypeError(
             f'{stage.name} reads {len(streams)} data streams, but '
@@ -180,10 +180,10 @@ def identified(stage: Stage, state: State, is_sharded: bool = True,
                       if part == [] else copied_with_text(part))
     is_sharded = is_sharded and stage.own_shard is None
     children = list(map(stage_of, streams))
-    for child in children:
+    for child in children if owner is asked else (owner, *children):
         if child.omitted:
             raise TypeError(
-                f'the state of {stage.name} would not name the steps that a '
+                f'the state of {asked.name} would not name the steps that a '
                 'stream below it leaves out: let leave_out(stream, ...) take '
                 'the last stage of the pipeline')
     return _joined(

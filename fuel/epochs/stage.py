@@ -25,7 +25,7 @@ from fuel.utils.arguments import is_dataset, labels_in
 from fuel.utils.overrides import covers, declares, is_default, is_original
 from fuel.utils.rng_state import SavedGenerator, generator_in
 
-#: What a reader returns that has left out items, and has read none.
+#: Result of a reader that has left out items, and has read none.
 LEFT_OUT: Any = object()
 
 
