@@ -31,8 +31,12 @@ def _chunks(order: EpochOrder, start: int, stop: int | None,
             ) -> Iterator[tuple[int, list[tuple[int, Any]]]]:
     """Yield parts of the examples, each with the number of its first one."""
     size = order.batch_size or (1 if order.is_single else None)
-    # Items of one size can be left out without looking at them.
-    item = 0 if size is None else start // size
+    item = 0
+    if size is not None:
+        # Items of one size can be passed without looking at them; the last
+        # one is looked at.
+        item = start // size
+        item = max(0, min(item, order.count_to(item + 1) - 1))
     place = 0 if size is None else item * size
     first, pairs = start, []
     while (stop is None or place < stop) and order.count_to(item + 1) > item:
@@ -62,8 +66,11 @@ def _hashes(first: int, pairs: list[tuple[int, Any]]) -> NDArray[Any]:
 
 def _as_number(row: Any) -> int:
     """Return a row as an integer below 2 ** 64."""
-    if isinstance(row, (int, numpy.integer)):
-        return int(row) % 2 ** 64
+    if isinstance(row, numpy.generic):
+        # Releases of NumPy differ in the text of a scalar.
+        row = row.item()
+    if isinstance(row, int):
+        return row % 2 ** 64
     return int.from_bytes(
         blake2b(repr(row).encode(), digest_size=8).digest(), 'little')
 

@@ -1,7 +1,7 @@
 """Items that are left out of the epochs of a stream."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fuel.epochs.omitted import Omitted, union
@@ -18,6 +18,16 @@ Steps: TypeAlias = 'Iterable[int | range]'
 Positions: TypeAlias = 'Iterable[tuple[tuple[int, int], tuple[int, int]]]'
 
 
+def steps_as_list(steps: Steps) -> list[int | range]:
+    """Return steps as a list; raise TypeError for a single number."""
+    try:
+        return list(steps)
+    except TypeError:
+        raise TypeError(
+            'steps must be a list of numbers and ranges, such as [71] or '
+            f'[71, range(80, 90)], got {steps!r:.80}') from None
+
+
 def find_omitted(order: StreamOrder, steps: Steps, positions: Positions,
                  accumulate: int) -> Omitted:
     """Return the items of all ranks that are in some steps, or in steps that
@@ -30,11 +40,26 @@ def find_omitted(order: StreamOrder, steps: Steps, positions: Positions,
 def _of_steps(order: StreamOrder, steps: Steps, accumulate: int,
               ) -> Iterator[tuple[int, int, int]]:
     """Yield the items of steps."""
-    for given in steps:
-        chosen = given if isinstance(given, range) else (given,)
-        for step in chosen:
-            epoch, items = order.items_of_step(step, accumulate)
-            yield epoch, items.start, items.stop
+    for given in steps_as_list(steps):
+        yield from _of_range(
+            order, given if isinstance(given, range) else (given,), accumulate)
+
+
+def _of_range(order: StreamOrder, steps: Sequence[int], accumulate: int,
+              ) -> Iterator[tuple[int, int, int]]:
+    """Yield the items of steps, at once if they follow each other in one
+    epoch."""
+    if not steps:
+        return
+    epoch, items = order.items_of_step(steps[0], accumulate)
+    end, last = (epoch, items) if len(steps) == 1 else order.items_of_step(
+        steps[-1], accumulate)
+    if epoch == end and steps[-1] - steps[0] == len(steps) - 1:
+        yield epoch, items.start, last.stop
+        return
+    half = len(steps) // 2
+    yield from _of_range(order, steps[:half], accumulate)
+    yield from _of_range(order, steps[half:], accumulate)
 
 
 def _of_positions(order: StreamOrder, positions: Positions, accumulate: int,
@@ -68,7 +93,7 @@ def leave_out(stream: Any, steps: Steps = (), positions: Positions = (),
     are read and dropped. All other examples come at the step at which they
     would come otherwise, and the numbers of steps do not change. Saved states
     name what is left out, so it stays left out after a restart, on any number
-    of ranks.
+    of ranks. The length of the stream counts what is left out.
 
     Parameters
     ----------
@@ -85,14 +110,21 @@ def leave_out(stream: Any, steps: Steps = (), positions: Positions = (),
     Returns
     -------
     AbstractDataStream
-        A copy of the stream.
+        A copy of the stream. It reads the same inputs and draws from the same
+        generators, so use it in place of `stream`.
 
     Raises
     ------
     ValueError
-        If a step is before the position of the stream.
+        If a step is before the position of the stream, a step is negative, or
+        a range of `positions` is not in one epoch.
+    IndexError
+        If the epoch of a range of `positions` ends before it.
+    TypeError
+        If `steps` is a single number.
     fuel.exceptions.UnknownOrderError
-        If the order of the stream depends on the data.
+        If the order of the stream depends on the data, or the number of its
+        epoch is not known.
 
     See Also
     --------

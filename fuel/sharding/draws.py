@@ -163,7 +163,8 @@ class Start:
             raise UnknownOrderError(
                 'of an epoch before, the state from which '
                 f'{type(self.scheme).__name__} drew is not kept, and the '
-                'seed does not lead to the present state')
+                'seed does not lead to the present state: load a state that '
+                'was saved in that epoch')
         return ours
 
     def restart(self, number: int, count: int) -> bool:
@@ -214,7 +215,7 @@ class KeyStart(NamedTuple):
         """Raise UnknownOrderError: earlier states are not kept."""
         raise UnknownOrderError(
             'of an epoch before, the state from which a stage drew its key '
-            'is not kept')
+            'is not kept: load a state that was saved in that epoch')
 
 
 class Known(NamedTuple):

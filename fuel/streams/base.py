@@ -40,6 +40,7 @@ from fuel.utils.other_libraries import (
     FOR_STREAMS, OtherLibraryName, names_shown)
 
 if TYPE_CHECKING:
+    from fuel.orders.omitted import Steps
     from fuel.profiling import Measurements
 
 Applied = TypeVar('Applied')
@@ -430,7 +431,7 @@ class AbstractDataStream(NamedArguments):
                 return sealed_epoch(stage, stage.epoch)
             return sealed(self, stage.state())
 
-    def load_state_dict(self, state: State, leave_out: Any = (),
+    def load_state_dict(self, state: State, leave_out: Steps | None = None,
                         accumulate: int = 1) -> None:
         """Restore the position that a stream built in the same way saved.
 
@@ -453,13 +454,17 @@ class AbstractDataStream(NamedArguments):
             If the state is of another format, or was saved by a pipeline
             of other stages, sources, numbers of examples or batch sizes.
         ValueError
-            If a step in `leave_out` is before the position.
+            If a step in `leave_out` is before the position. The state was
+            loaded then.
+        fuel.exceptions.UnknownOrderError
+            If the steps in `leave_out` are not known, since the order depends
+            on the data. The state was loaded then.
         """
         stage = stage_of(self)
         with stage.change():
             checked = checked_state(self, state)
             stage.load(checked)
-            if leave_out or 'omitted' in checked:
+            if leave_out is not None or 'omitted' in checked:
                 leave_out_more(self, checked, leave_out, accumulate)
 
     def skipped_examples(self) -> Skipped:

@@ -13,6 +13,7 @@ from fuel.exceptions import UnknownOrderError
 from fuel.typing import State
 
 if TYPE_CHECKING:
+    from fuel.orders.omitted import Steps
     from fuel.orders.order import StreamOrder
 
 
@@ -32,14 +33,15 @@ class OrderAttribute:
         return order_of(stream)
 
 
-def leave_out_more(stream: Any, state: State, steps: Any,
+def leave_out_more(stream: Any, state: State, steps: Steps | None,
                    accumulate: int) -> None:
     """Leave out the steps that a loaded state names, and further steps."""
     stage = stage_of(stream)
     stage.omitted = union(stage.omitted, of_plain(state.get('omitted', ())))
-    if steps:
-        from fuel.orders.omitted import omit
-        omit(stream, steps, (), accumulate)
+    if steps is not None:
+        from fuel.orders.omitted import omit, steps_as_list
+        if found := steps_as_list(steps):
+            omit(stream, found, (), accumulate)
 
 
 def iterate_from(self: Any, step: int | None = None,
@@ -74,8 +76,13 @@ def iterate_from(self: Any, step: int | None = None,
     ValueError
         If the place is in an epoch that has begun, before the position of the
         stream, or both or none of `step` and `position` are given.
+    TypeError
+        If `position` is a single number.
+    IndexError
+        If an epoch ends before the example.
     fuel.exceptions.UnknownOrderError
-        If the order of the stream is not known.
+        If the order of the stream is not known, or a mixture goes on in the
+        next epoch where an epoch before the place leaves it.
 
     Examples
     --------
@@ -91,15 +98,18 @@ def iterate_from(self: Any, step: int | None = None,
         raise ValueError('pass either step or position')
     from fuel.orders.order import order_of
     stage, order = stage_of(self), order_of(self)
-    if step is not None:
+    if position is None:
+        assert step is not None
         epoch, items = order.items_of_step(step, accumulate)
-        item = items.start
     else:
-        assert position is not None
-        epoch, example = position
-        item = order.epoch(epoch).items_of_examples(
-            example, example + 1).start
-    return _begin_at(self, order, epoch, item // (
+        try:
+            epoch, example = position
+        except TypeError:
+            raise TypeError(
+                'position must be the number of an epoch and the number of an '
+                f'example in it, such as (2, 500), got {position!r}') from None
+        items = order.epoch(epoch).items_of_examples(example, example + 1)
+    return _begin_at(self, order, epoch, items.start // (
         1 if stage.shard is None else stage.shard.step), as_dict)
 
 

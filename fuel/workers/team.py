@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fuel.epochs.sealing import ADVICE
 from fuel.epochs.skipped import Skipped, SkipLimit, merged
@@ -23,6 +23,9 @@ from fuel.typing import State, StreamLike
 from fuel.utils.remote_errors import unpickle_error
 from fuel.workers.batch_maker import Note, ReceivedItem
 from fuel.workers.remote_stream import RemoteSession
+
+if TYPE_CHECKING:
+    from fuel.sharding.order import EpochOrder
 
 #: Seconds to wait for the last measurements of another worker after an epoch.
 MOMENT = 0.2
@@ -354,7 +357,7 @@ class WorkerSession(RemoteSession[StreamLike]):
     most_skipped = 0
     is_exact = False
     end: State | Exception | None = None
-    order: Any = None
+    order: EpochOrder | None = None
 
     resume: State | None
 

@@ -190,6 +190,9 @@ def test_digest_beyond_the_end_is_refused():
     assert 0 == order.digest(10)
     with pytest.raises(IndexError, match='10 examples, so example 10'):
         order.digest(0, 11)
+    for start in (0, 10, 11, 50):
+        with pytest.raises(IndexError, match='10 examples, so example 59'):
+            order.digest(start, 60)
 
 
 def test_rows_that_are_not_integers_have_digests():
@@ -199,4 +202,4 @@ def test_rows_that_are_not_integers_have_digests():
             IndexableDataset({'y': numpy.arange(4)}),
             iteration_scheme=SequentialExampleScheme(rows)).order.digest()
     assert digest(['a', 'b']) != digest(['b', 'a'])
-    assert digest(['a', 'b']) == digest(['a', 'b'])
+    assert digest(['a', 'b']) == digest(list(numpy.array(['a', 'b'])))

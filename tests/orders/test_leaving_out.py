@@ -198,6 +198,67 @@ def test_other_number_of_ranks_leaves_out_the_same_items():
                 tuple(item) for rank in found for item in rank[epoch])
 
 
+def test_ranges_of_steps_are_those_of_single_steps():
+    """They may cross epochs, have gaps or be an array."""
+    whole = epochs_of(stream_of(), 3)
+    for given in ([range(6, 19)], range(6, 19), numpy.arange(6, 19),
+                  [range(18, 12, -1), range(6, 13, 2), range(7, 13, 2)]):
+        assert [whole[0][:6], [], whole[2][3:]] == epochs_of(
+            leave_out(stream_of(), given), 3)
+        stream = stream_of()
+        stream.load_state_dict(stream_of().state_dict(), leave_out=given)
+        assert [whole[0][:6], [], whole[2][3:]] == epochs_of(stream, 3)
+    stream = Filter(stream_of(), lambda data: True)
+    stream.load_state_dict(stream.state_dict(), leave_out=[])
+    with pytest.raises(TypeError, match=r'such as \[71\].*got 3'):
+        leave_out(stream_of(), 3)
+
+
+@pytest.mark.parametrize('ranks', [1, 2])
+def test_ranges_that_touch_on_more_ranks_are_left_out(ranks):
+    """Their rounds overlap."""
+    stream = stream_of(24, 1)
+    stream.load_state_dict(stream.state_dict(), leave_out=[1, 3, 4, 9])
+    state = stream.state_dict()
+    for rank in range(ranks):
+        shard = Shard(rank, ranks)
+        whole = epochs_of(stream_of(24, 1, shard=shard), 1)[0]
+        other = stream_of(24, 1, shard=shard)
+        other.load_state_dict(state)
+        left_out = {item // ranks for item in (1, 3, 4, 9)}
+        assert [item for number, item in enumerate(whole)
+                if number not in left_out] == epochs_of(other, 1)[0]
+
+
+class Bad(IndexableDataset):
+    """A data set with a row that cannot be read."""
+
+    def get_data(self, state=None, request=None):
+        """Raise ValueError for one row."""
+        if 9 in request:
+            raise ValueError('bad')
+        return super().get_data(state, request)
+
+
+def test_bad_rows_are_left_out_of_the_item_behind_a_step():
+    """The item that is made again is the one that failed."""
+    def make(on_error='skip'):
+        return DataStream(Bad({'y': numpy.arange(15)}), batch_size=3,
+                          on_error=on_error)
+    stream = leave_out(make(), [1, 2])
+    assert [[0, 1, 2], [10, 11], [12, 13, 14]] == list(map(rows_of, stream))
+    (skipped,) = stream.skipped_examples().examples
+    assert (3, 9) == (skipped.item, skipped.example)
+    stream = leave_out(make('raise'), [1, 2])
+    iterator = iter(stream)
+    next(iterator)
+    with pytest.raises(ValueError, match='bad'):
+        next(iterator)
+    restored = make('raise')
+    restored.load_state_dict(stream.state_dict())
+    assert [[12, 13, 14]] == list(map(rows_of, restored))
+
+
 def test_positions_are_extended_to_whole_steps():
     """A step takes two batches of three here."""
     whole = epochs_of(stream_of(), 2)
@@ -240,10 +301,11 @@ def test_order_that_depends_on_the_data_has_no_steps():
 
 def test_stage_above_a_stream_that_leaves_out_steps_has_no_state():
     """Its state would not name them."""
-    stream = Mapping(leave_out(stream_of(), [1]), tuple)
-    assert 7 == len(list(stream))
-    with pytest.raises(TypeError, match='last stage of the pipeline'):
-        stream.state_dict()
+    for stage in (partial(Mapping, mapping=tuple), MultiThreading):
+        stream = stage(leave_out(stream_of(), [1]))
+        assert 7 == len(list(stream))
+        with pytest.raises(TypeError, match='last stage of the pipeline'):
+            stream.state_dict()
 
 
 def test_places_say_what_is_left_out():
@@ -295,6 +357,24 @@ def test_streams_behind_workers_leave_out_steps():
         plain = stream_of()
         plain.load_state_dict(state)
         assert [expected[0][1:], expected[1]] == epochs_of(plain, 2)
+        with make() as other:
+            other.load_state_dict(state)
+            assert [expected[0][1:], expected[1]] == epochs_of(other, 2)
+
+
+def test_workers_leave_out_steps_of_a_later_epoch():
+    """A state says which epoch it is."""
+    whole = epochs_of(stream_of(), 3)
+    stream = stream_of()
+    epochs_of(stream, 1)
+    iterator = iter(stream)
+    next(iterator)
+    state = stream.state_dict()
+    with MultiThreading(stream_of()) as threads:
+        threads.load_state_dict(state, leave_out=[10, 17])
+        assert [[*whole[1][1:2], *whole[1][3:]],
+                [whole[2][0], *whole[2][2:]]] == epochs_of(threads, 2)
+        assert 3 == threads.order.epoch_number
 
 
 @pytest.mark.parametrize('name', PIPELINES)
@@ -353,6 +433,8 @@ def test_epochs_begin_at_a_step_in_the_middle_of_a_training():
     for kwargs in ({}, {'step': 1, 'position': (0, 1)}):
         with pytest.raises(ValueError, match='either step or position'):
             restored.iterate_from(**kwargs)
+    with pytest.raises(TypeError, match=r'such as \(2, 500\), got 5'):
+        restored.iterate_from(position=5)
 
 
 def test_mixture_that_goes_on_is_not_left_out():

@@ -2,6 +2,7 @@
 
 The oracle is the data: each row holds its number and its data set.
 """
+import copy
 import json
 import pickle
 import random
@@ -313,15 +314,15 @@ def test_pickled_streams_keep_the_number_of_the_epoch():
     """So do orders that are pickled."""
     stream = stream_of(shuffle=True, seed=1)
     list(stream)
-    copy = pickle.loads(pickle.dumps(stream))
-    assert 1 == copy.order.epoch_number
-    assert stream.order[:] == copy.order[:]
+    copied = pickle.loads(pickle.dumps(stream))
+    assert 1 == copied.order.epoch_number
+    assert stream.order[:] == copied.order[:]
     assert stream.order[:] == pickle.loads(pickle.dumps(stream.order))[:]
     assert stream.order[:] != stream.order.epoch(2)[:]
-    iterator = iter(copy)
+    iterator = iter(copied)
     next(iterator)
-    assert 1 == copy.order.epoch_number
-    assert 2 == pickle.loads(pickle.dumps(copy)).order.epoch_number
+    assert 1 == copied.order.epoch_number
+    assert 2 == pickle.loads(pickle.dumps(copied)).order.epoch_number
 
 
 def test_ranks_save_the_same_epochs():
@@ -345,6 +346,9 @@ def test_state_that_lacks_the_epochs_loads():
     assert list(map(rows_of, restored)) == list(map(rows_of, iterator))
     assert restored.order.epoch_number is None
     assert 'past' not in restored.state_dict()
+    for copied in (pickle.loads(pickle.dumps(restored)), copy.copy(restored),
+                   restored.shard(0, 1)):
+        assert copied.order.epoch_number is None
     for ask in (lambda order: order.step(0), lambda order: order.epoch(0)):
         with pytest.raises(UnknownOrderError, match='older version'):
             ask(restored.order)
@@ -353,7 +357,7 @@ def test_state_that_lacks_the_epochs_loads():
 
 @pytest.mark.parametrize('value', [
     3, None, ['all'], 'all*', '*3', 'all all*x', ' all', 'all ', 'x',
-    '1' * 3000, '-1', 'all*-1', 'all\n'])
+    '1' * 3000, '-1', 'all*-1', 'all\n', 'all*' + '9' * 18])
 def test_damaged_epochs_are_refused(value):
     """A state comes from somebody else."""
     stream = stream_of()
@@ -410,7 +414,7 @@ def test_tables_show_themselves():
     assert 30 == len(table)
     with pytest.raises(AttributeError, match="no column 'rank'.*'row'"):
         table.rank  # noqa: B018
-    assert [] == list(table) or (0, 0) == next(iter(table))
+    assert (0, 0) == next(iter(table))
     empty = stream_of().order[2:2]
     assert 0 == len(empty)
     assert 'no items of 4' in repr(empty)
