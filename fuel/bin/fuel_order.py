@@ -9,6 +9,7 @@ from fuel.bin.commands import (
     CommandParser, build_stream, pipe_friendly, positive_number)
 from fuel.exceptions import StateMismatchError, UnknownOrderError
 from fuel.orders import ExamplePlace, OrderTable, StreamOrder
+from fuel.orders.order import order_of
 
 __all__ = ['main', 'make_parser']
 
@@ -92,6 +93,9 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     parser = make_parser()
     given = parser.parse_args(args)
+    if given.step is not None and given.epoch is not None:
+        parser.error('argument --epoch: not allowed with argument --step, '
+                     'since steps are counted over all epochs')
     try:
         order = _order_of(parser, given)
         _print(_answer(order, given), as_json=given.json)
@@ -117,8 +121,8 @@ def _order_of(parser: argparse.ArgumentParser, given: Any) -> StreamOrder:
             stream.load_state_dict(state)
         except StateMismatchError as error:
             parser.error(f'{given.state}: {error}')
-    order: StreamOrder = stream.order
-    return order
+    # The stream's own attribute `order` may be something else.
+    return order_of(stream)
 
 
 def _answer(order: StreamOrder, given: Any) -> Answer:

@@ -21,6 +21,13 @@ def build_stream():
     return DataStream(IndexableDataset({'y': numpy.arange(10)}),
                       iteration_scheme=ShuffledScheme(10, 3, seed=1))
 
+class Declaring(DataStream):
+    order = 'mine'
+
+def build_declaring():
+    stream = build_stream()
+    return Declaring(stream.dataset, iteration_scheme=stream.iteration_scheme)
+
 def build_filtered():
     return Filter(build_stream(), lambda data: True)
 """
@@ -55,6 +62,8 @@ def test_answers_are_those_of_the_attribute_order(ask):
     order = build_stream().order
     assert (0, f'{order!r}\n', '') == ask()
     assert (0, f'{order[2]!r}\n', '') == ask('--item', 2)
+    assert (0, f'{order[2]!r}\n', '') == ask(
+        '--item', 2, function='build_declaring')
     assert (0, f'{order.epoch(3)[1]!r}\n', '') == ask(
         '--item', 1, '--epoch', 3)
     shared = build_stream().shard(0, 2, uneven='uneven').order
@@ -97,6 +106,7 @@ def test_state_says_which_epochs_were_left(ask, tmp_path):
     (['--state', 'ordered.py'], 'ordered.py is not a JSON file'),
     (['--state', 'other.json'], 'other.json: a state must be a dict'),
     (['--step', '1', '--item', '1'], 'not allowed with'),
+    (['--step', '1', '--epoch', '1'], 'steps are counted over all epochs'),
     (['--row', '1', '--dataset', '2'], 'dataset must be from 0 to 0')])
 def test_mistakes_are_named(ask, args, text, tmp_path):
     """They exit with the status of a usage error."""
