@@ -118,6 +118,111 @@ def test_each_rank_has_a_file(tmp_path):
                 tmp_path / f'{by} again-{rank}').read_bytes()
 
 
+def heads_of(path):
+    """Return the numbers of the epochs and items of a log's lines."""
+    return [(line['epoch'], line['item']) for line in lines_of(path)]
+
+
+def test_two_epochs_at_once_have_their_own_numbers(tmp_path):
+    """The state of the first restores its number."""
+    path = tmp_path / 'log'
+    stream = log_examples(numbers(), path)
+    first, second = [stream.get_epoch_iterator() for _ in range(2)]
+    for iterator in (first, second, first, second):
+        next(iterator)
+    assert [(0, 0), (1, 0), (0, 1), (1, 1)] == heads_of(path)
+    state = first.state_dict()
+    next(second)
+    restored = log_examples(numbers(), path)
+    restored.load_state_dict(state)
+    list(restored)
+    assert [(0, 0), (1, 0), (0, 1), (1, 1), *[
+        (0, item) for item in range(2, N)]] == heads_of(path)
+    next(iter(restored))
+    assert (1, 0) == heads_of(path)[-1]
+
+
+@pytest.mark.parametrize('saver', [0, 2])
+def test_ranks_with_fewer_items_take_up_a_state(saver, tmp_path):
+    """Their files have other numbers of lines than that of its rank."""
+    def build(rank, name):
+        return log_examples(Batch(numbers(), batch_size=2), tmp_path / (
+            name)).shard(rank, 3)
+
+    streams = [build(rank, 'whole') for rank in range(3)]
+    assert [3, 2, 2] == [len(list(stream)) for stream in streams]
+    for stream in streams:
+        list(stream)
+    for stop in range(3):
+        name = f'again {stop}'
+        streams = [build(rank, name) for rank in range(3)]
+        for stream in streams:
+            list(stream if stop == 2 else islice(stream, stop + 1))
+        state = streams[saver].state_dict()
+        for stream in streams:
+            list(islice(stream, 2))
+        for rank in range(3):
+            stream = build(rank, name)
+            stream.load_state_dict(state)
+            for _ in range(1 + (stop < 2)):
+                list(stream)
+            assert (tmp_path / f'whole-{rank}').read_bytes() == (
+                tmp_path / f'{name}-{rank}').read_bytes()
+
+
+def test_other_numbers_of_ranks_take_up_a_log(tmp_path):
+    """Time and again, without gaps or doubles; the numbers rise."""
+    def build(rank, ranks):
+        return log_examples(Batch(numbers(), batch_size=1), tmp_path / (
+            'log')).shard(rank, ranks)
+
+    state = build(0, 2).state_dict()
+    for ranks in 2, 4, 4, 3:
+        # The second time is as if the first had been killed.
+        for _ in range(2):
+            streams = [build(rank, ranks) for rank in range(ranks)]
+            for stream in streams:
+                stream.load_state_dict(state)
+            iterators = list(map(iter, streams))
+            list(map(next, iterators))
+            saved = streams[-1].state_dict()
+            for iterator in iterators:
+                next(iterator, None)
+        state = saved
+    stream = build(0, 1)
+    stream.load_state_dict(state)
+    list(stream)
+    # The last line of the fourth rank, which is no more, was not cut.
+    logs = [tmp_path / f'log-{rank}' for rank in range(4)]
+    logs[3].write_bytes(b''.join(logs[3].read_bytes().splitlines(True)[:2]))
+    assert [[0, row] for row in range(N)] == sorted([
+        row for log in logs for line in lines_of(log)
+        for row in line['examples']])
+    for log in logs:
+        assert heads_of(log) == sorted(set(heads_of(log)))
+
+
+def test_log_that_was_begun_behind_a_state_is_cut_to_nothing(tmp_path):
+    """As if a state had been taken to another machine."""
+    path = tmp_path / 'log'
+    stream = log_examples(numbers(), path)
+    list(islice(stream, 3))
+    state = stream.state_dict()
+    path.unlink()
+    for _ in range(2):
+        restored = log_examples(numbers(), path)
+        restored.load_state_dict(state)
+        iterator = iter(restored)
+        list(islice(iterator, 8))
+        later = restored.state_dict()
+        assert [(0, item) for item in range(3, 11)] == heads_of(path)
+    next(iterator)
+    restored = log_examples(numbers(), path)
+    restored.load_state_dict(later)
+    list(restored)
+    assert [(0, item) for item in range(3, N)] == heads_of(path)
+
+
 def test_steps_that_are_left_out_have_no_line(tmp_path):
     """The others keep their numbers, and nothing else is read."""
     path, read = tmp_path / 'log', []

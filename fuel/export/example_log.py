@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, BinaryIO, Unpack
 
 from fuel.epochs.epoch import asking_examples
 from fuel.epochs.examples import SourceExamples
@@ -50,10 +51,16 @@ def log_examples(stream: StreamLike, path: str | os.PathLike[str],
         By the epoch iterator, if there is a file already and no state was
         restored.
     ValueError
-        By the epoch iterator, if the file has fewer lines than the state.
+        By the epoch iterator, if the file has fewer lines than the state of
+        the rank.
 
     Notes
     -----
+    If another number of ranks takes up a state, each rank cuts its own file
+    back, and goes on with a number of the item that is not there yet; nobody
+    cuts the files of ranks that are no more. A file that is missing, as on
+    another machine, is begun anew.
+
     If it is not known which row comes from which example, the line has
     ``"of_item"``, the name of the stage that may have changed the rows, and
     all examples of the item; if they are not known either, ``"examples"`` is
@@ -85,25 +92,25 @@ class _Lines:
     """The lines of a log.
 
     `count`: number of lines.
-    `epoch`: number of the epoch that the last line is from.
+    `epoch`: number of the epoch that began last.
     `is_open`: whether the file has this number of lines.
     `is_restored`: whether the numbers are from a state.
+    `saved_by`: the rank, and the number of ranks, that saved the state; None
+        if they are the present ones.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self.epoch = -1
         self.is_open = self.is_restored = False
-
-    def state(self) -> dict[str, int]:
-        """Return the numbers as plain data."""
-        return {'lines': self.count, 'epoch': self.epoch}
+        self.saved_by: tuple[int, int] | None = None
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Restore the numbers that :meth:`state` returned."""
+        """Restore the numbers of a state."""
         self.count = saved_count(saved, 'lines')
         self.epoch = saved_count(
             {'epoch': saved['epoch'] + 1}, 'epoch') - 1
+        self.saved_by = saved_count(saved, 'rank'), saved_count(saved, 'ranks')
         self.is_open, self.is_restored = False, True
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -111,31 +118,64 @@ class _Lines:
         # Others may have written since the pickle was made.
         self.is_open, self.is_restored = False, True
 
+    def open(self, path: str, share: tuple[int, int],
+             start: tuple[int, int]) -> None:
+        """Cut a file to the lines that were written before an item.
+
+        `share`: the rank and the number of ranks.
+        `start`: number of the epoch and of the item.
+        """
+        if self.is_open:
+            return
+        count = self.count if self.saved_by in (None, share) else None
+        self.count = 0
+        if os.path.exists(path):
+            if not self.is_restored:
+                raise FileExistsError(
+                    f'{path} exists: restore the state to which it belongs, '
+                    'to go on behind it, or log to another file')
+            with open(path, 'r+b') as file:
+                self.count, end = _lines_before(file, path, count, start)
+                file.truncate(end)
+        self.is_open, self.saved_by = True, None
+
     def write(self, path: str, item: dict[str, Any]) -> None:
         """Append a line on an item to a file."""
-        if not self.is_open:
-            self._open(path)
-        line = json.dumps({'epoch': self.epoch, **item})
+        line = json.dumps(item)
         with open(path, 'a', encoding='utf-8') as file:
             file.write(line + '\n')
         self.count += 1
 
-    def _open(self, path: str) -> None:
-        """Cut the file to the lines that were counted."""
-        if not self.is_restored and os.path.exists(path):
-            raise FileExistsError(
-                f'{path} exists: restore the state to which it belongs, to '
-                'go on behind it, or log to another file')
-        if self.is_restored and os.path.exists(path):
-            with open(path, 'r+b') as file:
-                for number in range(self.count):
-                    if not file.readline().endswith(b'\n'):
-                        raise ValueError(
-                            f'{path} has {number} lines, but {self.count} had '
-                            'been written when the state was saved: it '
-                            'belongs to another run, or was cut')
-                file.truncate(file.tell())
-        self.is_open = True
+
+_HEAD = re.compile(rb'\{"epoch": (\d+), "item": (\d+), ')
+
+
+def _lines_before(file: BinaryIO, path: str, count: int | None,
+                  start: tuple[int, int]) -> tuple[int, int]:
+    """Return the number of lines of a file that were written before an item,
+    and their size in bytes.
+
+    `count`: the number that the state has; None if it is that of another
+        rank, which may have got more items or fewer.
+    """
+    found = end = 0
+    for line in file:
+        head = _HEAD.match(line)
+        is_later = head is not None and start <= (
+            int(head[1]), int(head[2]))
+        if is_later and not found:
+            # The file was begun after the state had been saved.
+            return 0, 0
+        if found == count or (is_later and count is None):
+            break
+        if not line.endswith(b'\n'):
+            break
+        found, end = found + 1, end + len(line)
+    if count is not None and found < count:
+        raise ValueError(
+            f'{path} has {found} lines, but {count} had been written when the '
+            'state was saved: it belongs to another run, or was cut')
+    return found, end
 
 
 class LogStage(StreamStage):
@@ -153,7 +193,8 @@ class LogStage(StreamStage):
     def state_between(self, epoch: str) -> State:
         """Return the state while no epoch is running."""
         return {**super().state_between(epoch),
-                'leftover': self.stream.get_leftover()}
+                'leftover': {**self.stream.get_leftover(),
+                             'epoch': self.stream.lines.epoch}}
 
     def load(self, state: State) -> None:
         """Load a checked state."""
@@ -172,9 +213,16 @@ class ExampleLog(Transformer):
     keeps_rows = True
     keeps = ALL
     unsaved_arguments = ('path',)
-    epoch_attributes = (*Transformer.epoch_attributes, '_datasets')
+    epoch_attributes = (*Transformer.epoch_attributes, '_datasets', '_number',
+                        '_next', '_offset')
     # The data sets that are read, in the order of their numbers.
     _datasets: tuple[Any, ...] = ()
+    # Number of the epoch, and of its item that has the next line.
+    _number = -1
+    _next = 0
+    # It is added to the numbers of items, so that they rise if other ranks
+    # share the rest of an epoch; None before the first line.
+    _offset: int | None = None
 
     def __init__(self, data_stream: StreamLike,
                  path: str | os.PathLike[str],
@@ -187,6 +235,7 @@ class ExampleLog(Transformer):
         """Ask the stages below for the examples of each item."""
         if stage_of(self).resumed() is None:
             self.lines.epoch += 1
+        self._number, self._next, self._offset = self.lines.epoch, 0, None
         self._datasets = tuple(datasets_of(self.data_stream))
         with asking_examples():
             super().start_epoch()
@@ -194,10 +243,16 @@ class ExampleLog(Transformer):
     @property
     def rank_path(self) -> str:
         """The path of the rank's file (str)."""
-        shard = stage_of(self).shard
+        rank, ranks = self._share()
         path = Path(self.path)
-        return self.path if shard is None else str(
-            path.with_name(f'{path.stem}-{shard.rank}{path.suffix}'))
+        return str(path.with_name(
+            f'{path.stem}-{rank}{path.suffix}')) if ranks else self.path
+
+    def _share(self) -> tuple[int, int]:
+        """Return the rank and the number of ranks, which is 0 if the stream
+        takes no share."""
+        shard = stage_of(self).shard
+        return (0, 0) if shard is None else (shard.rank, shard.num_shards)
 
     def transform_example(self, example: Batch) -> Batch:
         """Log an example, and return it."""
@@ -205,12 +260,18 @@ class ExampleLog(Transformer):
 
     def transform_batch(self, batch: Batch) -> Batch:
         """Log the examples of a batch, and return the batch."""
-        child = self.child_epoch_iterator
-        epoch = child.epoch if isinstance(child, EpochIterator) else None
-        self.lines.write(self.rank_path, {
-            'item': None if epoch is None
-            else epoch.position // epoch.step - 1,
+        child, path = self.child_epoch_iterator, self.rank_path
+        self.lines.open(path, self._share(), (self._number, self._next))
+        item = self._next
+        if isinstance(child, EpochIterator):
+            item = child.epoch.position // child.epoch.step - 1
+            if self._offset is None:
+                self._offset = max(0, self._next - item)
+            item += self._offset
+        self.lines.write(path, {
+            'epoch': self._number, 'item': item,
             **self._described(source_examples(child, 1))})
+        self._next = item + 1
         return batch
 
     def _described(self, found: SourceExamples | None) -> dict[str, Any]:
@@ -228,12 +289,17 @@ class ExampleLog(Transformer):
             {'partners': partners} if any(partners) else {})}
 
     def get_leftover(self) -> dict[str, int]:
-        """Return the number of lines."""
-        return self.lines.state()
+        """Return the number of lines, those of the epoch and of the next
+        item, and the share."""
+        rank, ranks = self._share()
+        return {'lines': self.lines.count, 'epoch': self._number,
+                'item': self._next, 'rank': rank, 'ranks': ranks}
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
-        """Restore the number of lines; the next line cuts the file."""
+        """Restore the numbers; the next line cuts the file."""
         self.lines.restore(leftover)
+        self._number = self.lines.epoch
+        self._next, self._offset = saved_count(leftover, 'item'), None
 
 
 def _pair(dataset: object, row: Any, numbers: dict[int, int]) -> list[Any]:
