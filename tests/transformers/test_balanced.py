@@ -553,15 +553,33 @@ def test_costs():
     assert split('attention') == [[0], [1, 2, 3, 4, 5, 6]]
     assert split(('attention', 1e9)) == [[0, 5], [1, 2, 3, 4, 6]]
     assert split(squared) == [[0], [1, 2, 3, 4, 5, 6]]
+    assert split(('attention', numpy.float32(1e9))) == split(
+        ('attention', numpy.int64(10 ** 9))) == split(('attention', 1e9))
     assert attention(numpy.array([1000]), 500).tolist() == [3000]
     for cost, match in (
             ('square', "'linear', 'attention'"), (('attention', 0), 'divisor'),
+            (numpy.arange(7), "'linear', 'attention'"),
+            (lambda found: [[1], [2, 3]], 'a number for each of 7 lengths'),
             (lambda found: found[:-1], 'a number for each of 7 lengths'),
             (lambda found: -found, 'not negative'),
             (lambda found: found * numpy.nan, 'finite'),
             (lambda found: found.astype(str), 'a number for each')):
         with pytest.raises(ValueError, match=match):
             split(cost)
+
+
+def test_cost_may_work_in_place():
+    """The tokens and the limit are those of the lengths."""
+    def fewer(lengths):
+        lengths //= 10
+        return lengths
+
+    stream = lengths_given([40, 30, 20, 10], 4, cost=fewer).shard(0, 2)
+    next(iter(stream))
+    assert stream.step_tokens == 100
+    with pytest.raises(ValueError, match='has the length 40, and limit is 4'):
+        next(iter(lengths_given(
+            [40, 30, 20, 10], 4, cost=fewer, limit=4).shard(0, 2)))
 
 
 def test_lengths_of_runs_and_windows():
@@ -635,6 +653,9 @@ def test_several_data_sets_have_lengths_each():
     (numpy.arange(23.), 'must be integers'),
     (numpy.zeros((23, 2), int), 'must be integers'),
     ([1] * 22 + [-3], 'row 22 has the length -3'),
+    (numpy.full(23, 2 ** 63, 'uint64'), 'row 0 has the length 9223'),
+    ([1] * 22 + [2 ** 60], 'row 22 has the length 1152'),
+    ([[1], [2, 3]] + [[4]] * 21, 'must be integers'),
     (numpy.ma.masked_array([1] * 23, [False] * 5 + [True] + [False] * 17),
      'row 5 has no length')])
 def test_wrong_lengths_are_refused(lengths, match):

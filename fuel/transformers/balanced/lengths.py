@@ -13,6 +13,7 @@ from fuel.datasets.dataset import Dataset
 from fuel.datasets.sources import Source
 from fuel.epochs.stage import stage_of
 from fuel.schemes.iteration_scheme import num_examples_of
+from fuel.transformers.balanced.parts import plain_array
 from fuel.transformers.several import Merge
 from fuel.typing import DatasetLike, StreamLike
 from fuel.utils.masked import as_kept, is_masked
@@ -22,6 +23,9 @@ from fuel.utils.overrides import covers
 #: for the lengths of its runs; or a tuple of these, one for each data set.
 Given: TypeAlias = (
     'ArrayLike | str | tuple[ArrayLike | str | None, ...] | None')
+
+# The longest length: sums of a step are 64-bit integers.
+LONGEST = 2 ** 48
 
 
 def datasets_below(stream: StreamLike) -> list[Any]:
@@ -114,7 +118,7 @@ def _checked(what: str, found: Any, count: Any) -> NDArray[numpy.int64]:
     if is_masked(found) and numpy.ma.getmaskarray(found).any():
         row = int(numpy.flatnonzero(numpy.ma.getmaskarray(found))[0])
         raise ValueError(f'{what}: row {row} has no length')
-    lengths = numpy.asarray(found)
+    lengths = plain_array(found)
     if lengths.ndim == 2 and lengths.shape[1] == 1:
         lengths = lengths[:, 0]
     if lengths.ndim != 1 or (
@@ -127,7 +131,7 @@ def _checked(what: str, found: Any, count: Any) -> NDArray[numpy.int64]:
         raise ValueError(
             f'{what} must have one length for each of the {count} rows, got '
             f'{len(lengths)}')
-    wrong = numpy.flatnonzero(lengths < 0)
+    wrong = numpy.flatnonzero((lengths < 0) | (lengths > LONGEST))
     if len(wrong):
         raise ValueError(
             f'{what}: row {wrong[0]} has the length {lengths[wrong[0]]}')

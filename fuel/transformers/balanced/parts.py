@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import functools
 import heapq
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence, Sized
+from typing import Any, TypeAlias, cast
 
 import numpy
 from numpy.typing import NDArray
+
+from fuel.utils.checks import as_regular
 
 #: The lengths of examples, and their costs.
 Lengths: TypeAlias = 'NDArray[numpy.int64]'
@@ -39,13 +41,15 @@ def cost_function(cost: Any) -> Callable[[Lengths], Any]:
     if callable(cost):
         function: Callable[[Lengths], Any] = cost
         return function
-    if cost == 'linear':
+    if isinstance(cost, str) and cost == 'linear':
         return linear
-    if cost == 'attention':
+    if isinstance(cost, str) and cost == 'attention':
         return attention
     if isinstance(cost, tuple) and len(cost) == 2 and (
             cost[0] == 'attention'):
-        if isinstance(cost[1], (int, float)) and 0 < cost[1] < float('inf'):
+        if isinstance(cost[1], (
+                int, float, numpy.integer, numpy.floating)) and (
+                    0 < cost[1] < float('inf')):
             return functools.partial(attention, divisor=float(cost[1]))
         raise ValueError(
             "cost=('attention', divisor) needs a positive number as divisor, "
@@ -55,9 +59,20 @@ def cost_function(cost: Any) -> Callable[[Lengths], Any]:
         f'function of an array of lengths, got {cost!r:.80}')
 
 
+def plain_array(data: object) -> NDArray[Any]:
+    """Return data as an array: lists of unequal lengths as one of objects."""
+    try:
+        return as_regular(data)
+    except ValueError:
+        found = numpy.empty(len(cast('Sized', data)), object)
+        found[:] = data
+        return found
+
+
 def costs_of(cost: Callable[[Lengths], Any], lengths: Lengths) -> list[float]:
     """Return the costs of examples; raise ValueError if they are not costs."""
-    found = numpy.asarray(cost(lengths))
+    # A function may work in place, and the lengths are counted later.
+    found = plain_array(cost(lengths.copy()))
     if found.shape != lengths.shape or found.dtype.kind not in 'iuf':
         raise ValueError(
             f'cost must return a number for each of {len(lengths)} lengths, '
