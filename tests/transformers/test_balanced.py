@@ -852,3 +852,19 @@ def test_reading_goes_on_after_an_example_that_fails():
         rest, more, _ = read(again, again.get_epoch_iterator())
         assert rest == found[count:]
         assert more == errors[failed:]
+
+
+def test_batch_of_which_all_examples_are_left_out():
+    """The rank says so, since it cannot have a round less than the others."""
+    for size, match in (6, None), (2, 'which make .* all were left out by'):
+        ranks = [BalancedBatches(DataStream(
+            Broken({'number': numpy.arange(12)}),
+            iteration_scheme=SequentialExampleScheme(12), on_error='skip',
+            max_skipped=3), numpy.ones(12, int), batch_size=size).shard(
+                rank, 2) for rank in range(2)]
+        if match is None:
+            assert sorted(sum(sum(map(numbers, ranks), []), [])) == [
+                number for number in range(12) if number not in (3, 4, 11)]
+        else:
+            with pytest.raises(ValueError, match=match):
+                list(map(list, ranks))

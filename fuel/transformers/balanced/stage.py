@@ -282,8 +282,10 @@ class BalancedPlan(OrderPlan):
         if not found:
             raise ValueError(
                 f'{type(stream.data_stream).__name__} has none of the '
-                f'examples {self.order.places(item)!r:.80} of its order: the '
-                'data have changed')
+                f'examples {self.order.places(item)!r:.80} of its order, '
+                'which make the batch of a rank: all were left out by '
+                "on_error='skip', so raise batch_size, or the data have "
+                'changed')
         stream.step_tokens = self.order.split_step(
             self.order.locate(item).step).tokens
         if self.is_asked:
