@@ -59,7 +59,9 @@ def log_examples(stream: StreamLike, path: str | os.PathLike[str],
     If another number of ranks takes up a state, each rank cuts its own file
     back, and goes on with a number of the item that is not there yet; nobody
     cuts the files of ranks that are no more. A file that is missing, as on
-    another machine, is begun anew.
+    another machine, is begun anew. Items that
+    :meth:`~fuel.streams.AbstractDataStream.iterate_from` reads and drops have
+    lines too.
 
     If it is not known which row comes from which example, the line has
     ``"of_item"``, the name of the stage that may have changed the rows, and
