@@ -201,6 +201,11 @@ _LEAVES_OUT = (
     ['let the data stream make batches, by its batch_size'])
 
 
+# The same for a stream that leaves out steps.
+_OMITS = ('the stream leaves out steps', [
+    'let leave_out(stream, ...) take the last stage of the pipeline'])
+
+
 def require_one_to_one(stream: StreamLike, consequence: str = _NOT_SHARED,
                      instead: Sequence[str] = _NOT_SHARED_INSTEAD) -> None:
     """Raise ValueError if some items of a pipeline cannot be made without
@@ -213,9 +218,10 @@ def require_one_to_one(stream: StreamLike, consequence: str = _NOT_SHARED,
     stage = stage_of(stream)
     leaves_out = (stage.dataset is not None and stage.most_skipped > 0
                   and stage.stream.produces_examples)
-    if leaves_out or not stage.one_to_one or stage.counts_epochs:
-        reason, remedies = (why_not_one_to_one(stage)
-                            if not leaves_out else _LEAVES_OUT)
+    if stage.omitted or leaves_out or not stage.one_to_one or (
+            stage.counts_epochs):
+        reason, remedies = _OMITS if stage.omitted else (
+            _LEAVES_OUT if leaves_out else why_not_one_to_one(stage))
         ways = ', or '.join([*remedies, *instead[
             stage.dataset is not None:]])
         raise ValueError(f'{reason}, {consequence}{ways and f": {ways}"}')
@@ -227,6 +233,12 @@ def is_skippable(stream: StreamLike) -> bool:
     """Return whether items of a pipeline can be skipped without reading."""
     stage = stage_of(stream)
     return stage.one_to_one and all(map(is_skippable, stage.inputs))
+
+
+def omits(stream: StreamLike) -> bool:
+    """Return whether a stream, or one that it reads, leaves out steps."""
+    stage = stage_of(stream)
+    return bool(stage.omitted) or any(map(omits, stage.inputs))
 
 
 def why_not_one_to_one(stage: Stage) -> tuple[str, list[str]]:
@@ -254,7 +266,7 @@ def can_seek(stream: StreamLike, forward: bool = False) -> bool:
     waiting = [stream]
     while waiting:
         stage = stage_of(waiting.pop())
-        if not (stage.one_to_one or stage.is_sought):
+        if stage.omitted or not (stage.one_to_one or stage.is_sought):
             return False
         if stage.dataset is not None:
             # The number of examples left out before an item is not known.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from fuel.epochs.ahead import ReadAhead
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.readers import known_length
-from fuel.epochs.pipeline import datasets_of, why_not_one_to_one
+from fuel.epochs.pipeline import datasets_of, omits, why_not_one_to_one
 from fuel.epochs.stage import Stage, children_of, stage_of
 from fuel.epochs.state import (
     RUNNING, Position, available, shallow_state)
@@ -239,6 +239,10 @@ def epoch_order(stream: StreamLike) -> EpochOrder:
     query, stage = OrderQuery(datasets={
         id(dataset): number for number, dataset in enumerate(
             datasets_of(stream))}), stage_of(stream)
+    if any(omits(child) for child in stage.inputs):
+        return Unordered(
+            f'a stream below {stage.name} leaves out steps: let '
+            'leave_out(stream, ...) take the last stage')
     shared = shared_draws(stream)
     if shared.now:
         return Unordered(shared.now)
