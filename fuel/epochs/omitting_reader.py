@@ -9,6 +9,7 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.omitted import union
 from fuel.epochs.pipeline import is_skippable
 from fuel.epochs.stage import LEFT_OUT, Stage, stage_of
+from fuel.schemes.shard import Shard
 from fuel.typing import EpochReader
 
 
@@ -26,11 +27,22 @@ class OmittingReader:
         # Held weakly, since the epoch has this reader.
         self._stream = weakref.ref(stage.stream)
         self._epoch = weakref.ref(epoch)
-        step = epoch.step
-        rounds = union((), [(0, first // step, -(-stop // step))
-                            for first, stop in epoch.omitted])
+        # Built on this module.
+        from fuel.orders.rounds import Rounds, unit_of
+        from fuel.sharding.asking import OrderQuery
+        from fuel.sharding.order import Unordered
+        shard = epoch.shard or Shard(0, 1)
+        self._unit = unit_of(stage)
+        # Only parts of batches may come from several items in a round.
+        self._rounds = Rounds(
+            OrderQuery().running(stage.stream, epoch) if shard.splits
+            else Unordered(''), shard)
+        rounds = union((), [(0, part.start, part.stop) for part
+                            in self._rounds.touched(epoch.omitted)])
         self.starts = [start for _, start, _ in rounds]
         self.stops = [stop for _, _, stop in rounds]
+        # Requests of the last round, which may be short, end before it does.
+        self._passed = 0
         self._skips = is_skippable(stage.stream) and not stage.is_remote
 
     def __getattr__(self, name: str) -> Any:
@@ -40,12 +52,14 @@ class OmittingReader:
     def read(self) -> Any:
         """Return the next item; `LEFT_OUT` if items are left out."""
         epoch: Any = self._epoch()
-        number = epoch.position // epoch.step
+        number = max(self._passed, self._rounds.begun(
+            epoch.requested, self._unit))
         place = bisect_right(self.starts, number) - 1
         if place < 0 or self.stops[place] <= number:
             return self.reader.read()
         if self._skips:
-            stage_of(self._stream()).skip(epoch, self.stops[place] - number)
+            self._passed = self.stops[place]
+            stage_of(self._stream()).skip(epoch, self._passed - number)
             return LEFT_OUT
         self.reader.read()
         if epoch.pending_item is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from fuel.epochs.omitted import Omitted, union
 from fuel.epochs.stage import stage_of
 from fuel.exceptions import UnknownOrderError
-from fuel.utils.checks import positive
+from fuel.utils.checks import not_negative, positive
 
 if TYPE_CHECKING:
     from fuel.orders.order import StreamOrder
@@ -33,8 +33,10 @@ def find_omitted(order: StreamOrder, steps: Steps, positions: Positions,
     """Return the items of all ranks that are in some steps, or in steps that
     have examples of some ranges."""
     accumulate = positive('accumulate', accumulate)
-    return union((), [*_of_steps(order, steps, accumulate),
-                      *_of_positions(order, positions, accumulate)])
+    found = [*_of_steps(order, steps, accumulate),
+             *_of_positions(order, positions, accumulate)]
+    # uneven='drop' drops the items of the last round.
+    return union((), [part for part in found if part[1] < part[2]])
 
 
 def _of_steps(order: StreamOrder, steps: Steps, accumulate: int,
@@ -65,14 +67,33 @@ def _of_range(order: StreamOrder, steps: Sequence[int], accumulate: int,
 def _of_positions(order: StreamOrder, positions: Positions, accumulate: int,
                   ) -> Iterator[tuple[int, int, int]]:
     """Yield the items of all steps that have examples of ranges."""
-    for (epoch, first), (end, stop) in positions:
-        if epoch != end or not 0 <= first < stop:
+    for given in positions:
+        try:
+            start, after = given
+        except (TypeError, ValueError):
+            raise TypeError(
+                'a range of positions must be ((epoch, first), (epoch, '
+                f'stop)), got {given!r:.80}') from None
+        epoch, first = as_position(start)
+        end, stop = as_position(after)
+        if epoch != end or first >= stop:
             raise ValueError(
                 'a range of positions must be ((epoch, first), (epoch, stop)) '
                 'in one epoch, with first below stop, got '
                 f'{((epoch, first), (end, stop))}')
         items = order.epoch(epoch).items_of_examples(first, stop, accumulate)
         yield epoch, items.start, items.stop
+
+
+def as_position(value: Any) -> tuple[int, int]:
+    """Return a position as the numbers of an epoch and of an example."""
+    try:
+        epoch, example = value
+    except (TypeError, ValueError):
+        raise TypeError(
+            'position must be the number of an epoch and the number of an '
+            f'example in it, such as (2, 500), got {value!r:.80}') from None
+    return not_negative('epoch', epoch), not_negative('example', example)
 
 
 def check_later(omitted: Omitted, epoch: int, item: int) -> None:
@@ -156,6 +177,5 @@ def omit(stream: Any, steps: Steps, positions: Positions = (),
             'loaded was saved by an older version of Fuel: so its steps have '
             'no numbers')
     found = find_omitted(order, steps, positions, accumulate)
-    position = stage.pending['position'] if stage.pending is not None else 0
-    check_later(found, order.epoch_number, position)
+    check_later(found, order.epoch_number, order.next_item())
     stage.omitted = union(stage.omitted, found)

@@ -1,19 +1,21 @@
 """The order of a stream's items, which is known without reading data."""
 from __future__ import annotations
 
+import copy
 import functools
 import operator
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any, overload
 
 import numpy
 from numpy.typing import NDArray
 
 from fuel.epochs.past import ALL, DROPPED, num_epochs, runs
-from fuel.epochs.pipeline import datasets_of
 from fuel.epochs.stage import stage_of
 from fuel.exceptions import UnknownOrderError
 from fuel.orders.digest import digest_of
+from fuel.orders.facts import StreamFacts
 from fuel.orders.rounds import Rounds
 from fuel.orders.table import ExamplePlace, OrderTable
 from fuel.schemes.shard import Shard, checked_shard
@@ -214,14 +216,15 @@ class StreamOrder:
             raise ValueError(
                 f'this is the order of rank {self._share.rank} already: take '
                 'the share of stream.order')
-        given = self._facts.shard
-        return StreamOrder(self._whole, self._facts, self.epoch_number,
-                     checked_shard(rank, given.num_shards if num_ranks is None
-                                   else num_ranks, by or given.by,
-                                   uneven or given.uneven))
+        given, facts = self._facts.shard, copy.copy(self._facts)
+        facts.shard = checked_shard(
+            rank, given.num_shards if num_ranks is None else num_ranks,
+            by or given.by, uneven or given.uneven)
+        return StreamOrder(
+            self._whole, facts, self.epoch_number, facts.shard)
 
     def index(self, row: Any, dataset: int | None = None,
-              ) -> list[ExamplePlace]:
+              stop: int | None = None) -> list[ExamplePlace]:
         """Return all places of the epoch at which an example comes.
 
         Parameters
@@ -231,6 +234,9 @@ class StreamOrder:
         dataset : int, optional
             Number of the data set in the pipeline. It may be left out if
             there is only one.
+        stop : int, optional
+            Items from this number on are not searched.  Defaults to the
+            number of items; an epoch without an end needs it.
 
         Returns
         -------
@@ -240,8 +246,8 @@ class StreamOrder:
         Raises
         ------
         ValueError
-            If there are several data sets and `dataset` is None, or there is
-            no such data set.
+            If there are several data sets and `dataset` is None, there is no
+            such data set, or `stop` is None and the epoch has no end.
 
         Examples
         --------
@@ -268,16 +274,36 @@ class StreamOrder:
         elif not 0 <= dataset < len(names):
             raise ValueError(
                 f'dataset must be from 0 to {len(names) - 1}, got {dataset}')
+        if stop is None and (order.num_items or 0) >= ENDLESS:
+            raise ValueError(
+                'this epoch has no end, so the search for an example would '
+                'have none: pass stop, the number of items to search')
+        last = ENDLESS if stop is None else not_negative('stop', stop)
         return [ExamplePlace(self.epoch_number, place.item, place.offset,
-                             self._is_left_out(place.item))
-                for place in order.places_of(dataset, row)]
+                             self._is_left_out(place.item, (dataset, row)))
+                for place in takewhile(
+                    lambda place: place.item < last,
+                    order.places_of(dataset, row, last))]
 
-    def _is_left_out(self, item: int) -> bool:
-        """Return whether an item is left out of the epoch."""
-        if self._share is not None:
-            item = item * self._share.step + self._share.offset
-        return any(epoch == self.epoch_number and first <= item < stop
-                   for epoch, first, stop in self._facts.omitted)
+    @functools.cached_property
+    def _left_out(self) -> list[range]:
+        """The rounds that are left out of the epoch."""
+        return self._rounds.touched([
+            (first, stop) for epoch, first, stop in self._facts.omitted
+            if epoch == self.epoch_number])
+
+    def _is_left_out(self, item: int, example: tuple[int, Any]) -> bool:
+        """Return whether an item that has an example is left out."""
+        if not self._left_out:
+            return False
+        rounds = self._rounds
+        if self._share is None and not rounds.deals_items and (
+                self.num_ranks > 1):
+            return any(example in found for left_out in self._left_out
+                       for number in left_out
+                       for found in rounds.examples(number))
+        number = item if self._share is not None else rounds.round_of(item)
+        return any(number in left_out for left_out in self._left_out)
 
     def digest(self, start: int = 0, stop: int | None = None) -> int:
         """Return a digest of the order of some examples, of all ranks.
@@ -420,9 +446,8 @@ class StreamOrder:
         """
         epoch, first, most = self._find_step(
             not_negative('number', number), positive('accumulate', accumulate))
-        order = StreamOrder(self._of_epoch(epoch), self._facts, epoch)
-        return epoch, order._items_of_rounds(
-            first, min(first + accumulate, most))
+        rounds = Rounds(self._of_epoch(epoch), self._facts.shard)
+        return epoch, rounds.items(first, min(first + accumulate, most))
 
     def items_of_examples(self, first: int, stop: int,
                           accumulate: int = 1) -> range:
@@ -441,7 +466,12 @@ class StreamOrder:
         range
             Numbers of items in the order of all ranks.
         """
-        order, step = self._known, self._facts.shard.step * accumulate
+        order, rounds = self._known, self._rounds
+        if not rounds.deals_items and self._facts.shard.num_shards > 1:
+            raise UnknownOrderError(
+                'the ranks share the examples that a stage reads, not its '
+                'items, so an example of the whole order has no round: name '
+                'steps')
         item = passed = 0
         found: list[int] = []
         size = order.batch_size or (1 if order.is_single else None)
@@ -453,19 +483,29 @@ class StreamOrder:
                 if passed > first:
                     found.append(item)
                 item += 1
-        if not found or found[-1] >= len(self):
+        last = found[-1] if found and found[-1] < len(self) else None
+        if last is None or stop > order.size(last) + (
+                passed - order.size(last) if size is None else last * size):
             raise IndexError(
                 f'epoch {self.epoch_number} ends before example {stop - 1}')
-        rounds = accumulate
-        start = found[0] // step * rounds
-        return self._items_of_rounds(
-            start, found[-1] // step * rounds + rounds)
+        begin, end = (rounds.round_of(item) // accumulate * accumulate
+                      for item in (found[0], found[-1]))
+        return rounds.items(begin, end + accumulate)
 
-    def _items_of_rounds(self, first: int, stop: int) -> range:
-        """Return the items of all ranks in some rounds."""
-        rounds, step = self._rounds, self._facts.shard.step
-        stop = min(stop, rounds.count)
-        return range(first * step, min(stop * step, len(self._whole)))
+    def next_round(self) -> int:
+        """Return the number of the round with which a stream goes on from a
+        state that it has loaded; 0 if it begins an epoch."""
+        return 0 if self._facts.begun is None else (
+            self._rounds.begun(*self._facts.begun))
+
+    def next_item(self) -> int:
+        """Return the number of the first item of this round."""
+        number = self.next_round()
+        return number and self._rounds.items(number, number).start
+
+    def round_of(self, epoch: int, item: int) -> int:
+        """Return the number of the round of an epoch that has an item."""
+        return Rounds(self._of_epoch(epoch), self._facts.shard).round_of(item)
 
     def _find_step(self, number: int, accumulate: int,
                    ) -> tuple[int, int, int]:
@@ -532,23 +572,6 @@ def _as_column(rows: list[Any]) -> Any:
     column = numpy.empty(len(rows), object)
     column[:] = rows
     return column
-
-
-class StreamFacts:
-    """The facts about a stream that its orders need.
-
-    `shard`: the share of the stream; of one rank if it has none.
-    `past`: the epochs that were begun before.
-    `omitted`: the items that are left out.
-    `names`: the names of the data sets, by their numbers.
-    """
-
-    def __init__(self, stream: StreamLike, past: str | None) -> None:
-        stage = stage_of(stream)
-        self.shard = stage.shard or Shard(0, 1)
-        self.past = past
-        self.omitted = stage.omitted
-        self.names = [type(one).__name__ for one in datasets_of(stream)]
 
 
 def order_of(stream: StreamLike) -> StreamOrder:

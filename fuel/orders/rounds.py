@@ -2,15 +2,30 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
+from fuel.epochs.stage import Stage
+from fuel.schemes.iteration_scheme import shard_of
 from fuel.schemes.shard import Shard
 from fuel.sharding.made import example_ids
 from fuel.sharding.order import EpochOrder, RankOrder, RemadeOrder
+
+
+def unit_of(stage: Stage) -> str:
+    """Return what an epoch of a stage counts as requested.
+
+    'item': items of all ranks; 'round': items of the rank; 'step': the same,
+    times the items of a round.
+    """
+    scheme = stage.scheme
+    if scheme is None:
+        return 'step'
+    is_shared = stage.own_shard is not None or shard_of(scheme) is not None
+    return 'item' if is_shared else 'round'
 
 
 class Rounds:
@@ -35,19 +50,13 @@ class Rounds:
 
     @functools.cached_property
     def _shares(self) -> list[EpochOrder]:
-        """The share of each rank.
-
-        Where ranks share the items of an order below, the share lacks those
-        that are repeated.
-        """
+        """The share of each rank."""
         shard = self.shard
         if shard.num_shards == 1:
             return [self.order]
         if self.deals_items:
             return [RankOrder(self.order, shard._replace(rank=rank))
                     for rank in range(shard.num_shards)]
-        if shard.uneven == 'pad':
-            shard = shard._replace(uneven='uneven')
         return [self.order.share(shard._replace(rank=rank))
                 for rank in range(shard.num_shards)]
 
@@ -57,9 +66,49 @@ class Rounds:
         # Of a short round, the first or the last rank has an item.
         return max(len(self._shares[0]), len(self._shares[-1]))
 
+    def items(self, first: int, stop: int) -> range:
+        """Return the numbers of the items of all ranks in some rounds.
+
+        Where ranks do not share the items of the order, their own items are
+        counted.
+        """
+        return range(*map(self._first_item, (first, min(stop, self.count))))
+
+    def _first_item(self, number: int) -> int:
+        """Return the number of the first item of a round."""
+        share = self._shares[-1]
+        if isinstance(share, RankOrder):
+            return min(share.first_item(number), len(self.order))
+        return number * self.shard.step
+
+    def round_of(self, item: int) -> int:
+        """Return the number of the round that has an item."""
+        share = self._shares[-1]
+        return share.step_of(item) if isinstance(share, RankOrder) else (
+            item // self.shard.step)
+
+    def touched(self, ranges: Iterable[tuple[int, int]]) -> list[range]:
+        """Return the rounds that have items of some ranges."""
+        return [range(self.round_of(first), self.round_of(stop - 1) + 1)
+                for first, stop in ranges]
+
+    def begun(self, requested: int, unit: str) -> int:
+        """Return the number of the round that a rank reads next.
+
+        `requested`: value of :attr:`Epoch.requested`.
+        `unit`: what it counts; see :func:`unit_of`.
+        """
+        if unit == 'item':
+            return self.round_of(requested)
+        return requested if unit == 'round' else (
+            requested // self.shard.step)
+
     def examples(self, number: int) -> list[list[tuple[int, Any]]]:
-        """Return the examples that each rank gets in a round, without those
-        that are repeated."""
+        """Return the examples that each rank gets in a round.
+
+        Those that are repeated are left out, except where ranks share the
+        items of an order below, whose repeats stages may have moved.
+        """
         return [self._examples_of(share, number) for share in self._shares]
 
     def _examples_of(self, share: EpochOrder, number: int,

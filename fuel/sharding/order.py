@@ -470,10 +470,10 @@ class RankOrder(EpochOrder):
     def num_items(self) -> Any:
         """The number of items that the rank gets."""
         shard, count = self.shard, self.inputs[0].num_items
-        if count is None or not shard.splits:
-            return None if count is None else num_of_rank(count, shard)
-        if count >= ENDLESS:
+        if count is None or count >= ENDLESS:
             return count
+        if not shard.splits:
+            return num_of_rank(count, shard)
         if not self._is_uneven:
             return count - bool(count and self._deal(count - 1) is None)
         for item in itertools.count():
@@ -490,6 +490,17 @@ class RankOrder(EpochOrder):
             if self._deal(self._starts[-1]) is None:
                 return None
         return self._deal(self._starts[item])
+
+    def first_item(self, step: int) -> int:
+        """Return the number of the first item of a step in the order of all
+        ranks; that after the last item, of a step that does not come."""
+        if not self._is_uneven:
+            return int(step * self.shard.step)
+        known = 0
+        while known < len(self._starts) <= step:
+            known = len(self._starts)
+            self._deal(self._starts[-1])
+        return self._starts[min(step, len(self._starts) - 1)]
 
     def step_of(self, item: int) -> int:
         """Return the number of the step that takes an item of the order of

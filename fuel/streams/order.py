@@ -97,25 +97,20 @@ def iterate_from(self: Any, step: int | None = None,
     if (step is None) == (position is None):
         raise ValueError('pass either step or position')
     from fuel.orders.order import order_of
-    stage, order = stage_of(self), order_of(self)
+    order = order_of(self)
     if position is None:
         assert step is not None
         epoch, items = order.items_of_step(step, accumulate)
     else:
-        try:
-            epoch, example = position
-        except TypeError:
-            raise TypeError(
-                'position must be the number of an epoch and the number of an '
-                f'example in it, such as (2, 500), got {position!r}') from None
+        from fuel.orders.omitted import as_position
+        epoch, example = as_position(position)
         items = order.epoch(epoch).items_of_examples(example, example + 1)
-    return _begin_at(self, order, epoch, items.start // (
-        1 if stage.shard is None else stage.shard.step), as_dict)
+    return _begin_at(self, order, epoch, items.start, as_dict)
 
 
-def _begin_at(stream: Any, order: StreamOrder, epoch: int, number: int,
+def _begin_at(stream: Any, order: StreamOrder, epoch: int, item: int,
               as_dict: bool) -> Any:
-    """Return an iterator over an epoch from a round on.
+    """Return an iterator over an epoch from the round of an item on.
 
     `order`: the order of the stream.
     """
@@ -123,13 +118,11 @@ def _begin_at(stream: Any, order: StreamOrder, epoch: int, number: int,
     assert present is not None
     following = present if stage.pending is not None or (
         stage.epoch is None or stage.is_left()) else present + 1
-    pending = stage.resumed()
-    step = 1 if stage.shard is None else stage.shard.step
-    begun = 0 if pending is None else pending['position'] // step
-    if (epoch, number) < (following, begun):
+    begun = order.next_item()
+    if (epoch, item) < (following, begun):
         raise ValueError(
-            f'item {number * step} of epoch {epoch} comes before the next '
-            f'item of the stream, item {begun * step} of epoch {following}: '
+            f'item {item} of epoch {epoch} comes before the next '
+            f'item of the stream, item {begun} of epoch {following}: '
             'build the stream anew, without loading a state')
     if epoch > following and order.goes_on:
         raise UnknownOrderError(
@@ -141,7 +134,8 @@ def _begin_at(stream: Any, order: StreamOrder, epoch: int, number: int,
         if num_epochs(running.past) == epoch:
             break
         stage.end_unread(running)
-    count = number - running.position // running.step
+    count = order.round_of(epoch, item) - (
+        order.next_round() if epoch == following else 0)
     if is_skippable(stream) and not stage.is_remote:
         skip(iterator, count)
     else:

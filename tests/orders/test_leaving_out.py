@@ -308,6 +308,62 @@ def test_stage_above_a_stream_that_leaves_out_steps_has_no_state():
             stream.state_dict()
 
 
+def test_stages_above_say_that_they_know_no_order():
+    """Workers would each read the item behind one that is left out."""
+    stream = Mapping(leave_out(stream_of(), [1]), tuple)
+    with pytest.raises(UnknownOrderError, match='below Mapping leaves out'):
+        len(stream.order)
+    with pytest.raises(UnknownOrderError, match='take the last stage'):
+        stream.iterate_from(step=2)
+    for make in (lambda: stream, lambda: stream.data_stream):
+        with pytest.raises(ValueError, match='leaves out steps, so several '
+                           'workers cannot share it: let leave_out'):
+            MultiProcessing(make(), num_workers=2)
+
+
+def test_numbers_may_be_those_of_numpy():
+    """Their states are plain data."""
+    numbers = numpy.array([1, 2])
+    expected = [[0, 1, 3]]
+    state = stream_of().state_dict()
+    loaded = stream_of()
+    loaded.load_state_dict(state, leave_out=numbers)
+    zero, three, nine = numpy.array([0, 3, 9])
+    for stream in (loaded, leave_out(stream_of(), numbers), leave_out(
+            stream_of(), positions=[((zero, three), (zero, nine))])):
+        assert expected == json.loads(json.dumps(stream.state_dict()))[
+            'omitted']
+    restored = stream_of()
+    restored.load_state_dict(state, leave_out=numpy.array([], int))
+    restored.load_state_dict(state, leave_out=None)
+    assert 'omitted' not in restored.state_dict()
+
+
+@pytest.mark.parametrize('position, error, text', [
+    (3, TypeError, r'must be the number of an epoch.*\(2, 500\), got 3'),
+    ((1,), TypeError, 'must be the number of an epoch'),
+    ((0, -1), ValueError, 'example must not be negative, got -1'),
+    ((0, 1.5), TypeError, 'example must be an integer'),
+    ((-1, 0), ValueError, 'epoch must not be negative'),
+    ((0, 23), IndexError, 'ends before example 23')])
+def test_positions_that_do_not_exist_are_refused(position, error, text):
+    """Each error says what was expected."""
+    with pytest.raises(error, match=text):
+        stream_of().iterate_from(position=position)
+    behind = (0, 24) if position == (0, 23) else (0, 3)
+    with pytest.raises(error, match=text):
+        leave_out(stream_of(), positions=[(position, behind)])
+
+
+def test_steps_that_are_no_list_are_refused():
+    """The error shows one."""
+    for ask in (lambda: leave_out(stream_of(), 3),
+                lambda: stream_of().load_state_dict(
+                    stream_of().state_dict(), leave_out=3)):
+        with pytest.raises(TypeError, match=r'such as \[71\].* got 3'):
+            ask()
+
+
 def test_places_say_what_is_left_out():
     """Those of a rank do as well."""
     for make in (stream_of, lambda: stream_of(shard=(1, 2))):

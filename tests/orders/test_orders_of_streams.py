@@ -276,6 +276,33 @@ def test_index_finds_all_places_of_an_example():
     assert isinstance(place, ExamplePlace)
 
 
+def test_epoch_without_end_is_searched_to_an_item():
+    """The search would not end otherwise."""
+    def make():
+        return Mix([stream_of(), stream_of(14, 2)], seed=1, stop='forever')
+    for order in (make().order, make().order.share(0, 2)):
+        with pytest.raises(ValueError, match='has no end.*pass stop'):
+            order.index(3, 0)
+        places = order.index(3, 0, stop=30)
+        assert places == [place for place in order.index(3, 0, stop=60)
+                          if place.item < 30]
+        assert len(places) > 1
+    order = stream_of().order
+    assert order.index(7) == order.index(7, stop=numpy.int64(3))
+    assert [] == order.index(7, stop=2)
+    with pytest.raises(ValueError, match='stop must not be negative'):
+        order.index(7, stop=-1)
+
+
+def test_steps_of_a_share_are_those_of_its_ranks():
+    """The share may be of other ranks than the stream."""
+    order, share = (stream_of().shard(0, 4).order,
+                    stream_of().order.share(1, 4))
+    for number in range(3):
+        assert order.step(number) == share.step(number)
+    assert order.epoch(1).step(2) == share.epoch(1).step(2)
+
+
 def test_order_of_a_stream_behind_workers():
     """The epochs are counted in this process."""
     for stream in (MultiThreading(stream_of(shuffle=True, seed=1)),

@@ -1,0 +1,188 @@
+"""Rounds of ranks that do not take one item each of the whole order.
+
+The oracle is what the iterators of all ranks deliver.
+"""
+import json
+
+import numpy
+import pytest
+
+from fuel.datasets import IndexableDataset
+from fuel.exceptions import UnknownOrderError
+from fuel.orders import leave_out
+from fuel.schemes import (
+    ConcatenatedScheme,
+    ConstantScheme,
+    SequentialExampleScheme,
+    SequentialScheme,
+)
+from fuel.streams import DataStream
+from fuel.transformers import Batch, Cache, Mapping
+
+pytestmark = pytest.mark.filterwarnings('ignore:an epoch')
+
+
+def rows_of(item):
+    """Return the rows of an item that was delivered."""
+    return numpy.atleast_1d(item[0]).tolist()
+
+
+def epoch_of(stream):
+    """Return the rows of each item of an epoch."""
+    return list(map(rows_of, stream))
+
+
+def split(rank, ranks=3, uneven='uneven'):
+    """Return a share of batches of which some are smaller than the number of
+    ranks."""
+    schemes = [SequentialScheme(list(range(first, stop)), size)
+               for first, stop, size in [(0, 9, 4), (9, 16, 2), (16, 31, 5)]]
+    return DataStream(
+        IndexableDataset({'y': numpy.arange(31)}),
+        iteration_scheme=ConcatenatedScheme(schemes)).shard(
+            rank, ranks, by='example', uneven=uneven)
+
+
+def joined(rank, ranks=3):
+    """Return a share of batches that are joined from shares of batches."""
+    return Cache(Batch(DataStream(
+        IndexableDataset({'y': numpy.arange(16)}),
+        iteration_scheme=SequentialExampleScheme(16)),
+        ConstantScheme(6, num_examples=4)), ConstantScheme(4)).shard(
+            rank, ranks)
+
+
+def buffered(rank, ranks=3):
+    """Return a share of batches whose examples are shared below."""
+    return Batch(Mapping(DataStream(
+        IndexableDataset({'y': numpy.arange(32)}),
+        iteration_scheme=SequentialExampleScheme(32)).shard(rank, ranks),
+        tuple), ConstantScheme(5))
+
+
+@pytest.mark.parametrize('uneven', ['uneven', 'drop', 'pad'])
+def test_round_of_several_batches_is_found(uneven):
+    """Examples, steps and what is left out are found in the same rounds."""
+    whole = [epoch_of(split(rank, uneven=uneven)) for rank in range(3)]
+    count = len(whole[0])
+    for number in range(count):
+        expected = [items[:number] + items[number + 1:] for items in whole]
+        streams = [leave_out(split(rank, uneven=uneven), [number])
+                   for rank in range(3)]
+        order = streams[0].order
+        held = order.step(number).row.tolist()
+        repeated = {0, 1} if uneven == 'pad' and number else set()
+        assert held == sorted({row for items in whole
+                               for row in items[number]} - repeated)
+        for row in range(31):
+            (place,) = order.index(row)
+            assert place.left_out == (row in held)
+            for ours in (order.share(rank).index(row) for rank in range(3)):
+                for place in ours:
+                    assert place.left_out == (place.item == number)
+        assert expected == list(map(epoch_of, streams))
+        for row in held:
+            assert [items[number:] for items in whole] == [
+                list(map(rows_of, split(rank, uneven=uneven).iterate_from(
+                    position=(0, row)))) for rank in range(3)]
+            assert expected == [epoch_of(leave_out(
+                split(rank, uneven=uneven),
+                positions=[((0, row), (0, row + 1))])) for rank in range(3)]
+
+
+def test_other_ranks_leave_out_the_same_batches_of_a_round():
+    """One rank leaves out the batches that three ranks have in a round."""
+    stream = leave_out(split(0), [3])
+    state = json.loads(json.dumps(stream.state_dict()))
+    alone = split(0, 1)
+    alone.load_state_dict(state)
+    assert [*range(11), *range(15, 31)] == sum(epoch_of(alone), [])
+
+
+@pytest.mark.parametrize('make', [joined, buffered])
+def test_steps_of_ranks_that_share_examples_are_left_out(make):
+    """The items of the whole order are not those of a round."""
+    whole = [epoch_of(make(rank)) for rank in range(3)]
+    for number in range(len(whole[0])):
+        expected = [items[:number] + items[number + 1:] for items in whole]
+        streams = [leave_out(make(rank), [number]) for rank in range(3)]
+        restored = make(0)
+        restored.load_state_dict(json.loads(json.dumps(
+            streams[0].state_dict())))
+        order = restored.order
+        held = {row for items in whole for row in sum(
+            items[number:number + 1], [])}
+        assert held == {row for row in range(32)
+                        for place in order.index(row) if place.left_out}
+        assert expected == list(map(epoch_of, streams))
+        assert expected[0] == epoch_of(restored)
+    for ask in (lambda: make(0).iterate_from(position=(0, 1)),
+                lambda: leave_out(make(0), positions=[((0, 1), (0, 2))])):
+        with pytest.raises(UnknownOrderError, match='name steps'):
+            ask()
+
+
+class Failing(IndexableDataset):
+    """A data set with broken rows."""
+
+    def get_data(self, state=None, request=None):
+        """Return a row, or fail."""
+        if {4, 5} & set(numpy.atleast_1d(request).tolist()):
+            raise ValueError('broken')
+        return super().get_data(state, request)
+
+
+def delivered(stream):
+    """Return the rows of an epoch, without the items that fail."""
+    iterator, found = iter(stream), []
+    while True:
+        try:
+            found.append(rows_of(next(iterator)))
+        except StopIteration:
+            return found
+        except ValueError:
+            continue
+
+
+def test_failed_items_do_not_shift_what_is_left_out():
+    """Items are counted by what was requested."""
+    def make(**kwargs):
+        return DataStream(Failing({'y': numpy.arange(12)}), **kwargs)
+
+    scheme = SequentialExampleScheme(12)
+    for stream in (make(iteration_scheme=scheme, on_error='skip'),
+                   make(iteration_scheme=scheme),
+                   Mapping(make(iteration_scheme=scheme), tuple)):
+        cleaned = leave_out(stream, [8])
+        assert cleaned.order.index(8)[0].left_out
+        assert [[row] for row in range(12) if row not in (4, 5, 8)] == (
+            delivered(cleaned))
+    for rank in range(2):
+        cleaned = leave_out(make(batch_size=2).shard(rank, 2), [2])
+        assert delivered(cleaned) == [
+            [[0, 1]], [[2, 3], [6, 7]]][rank]
+    iterator = iter(stream := make(batch_size=2))
+    for _ in range(2):
+        next(iterator)
+    with pytest.raises(ValueError, match='broken'):
+        next(iterator)
+    next(iterator)
+    state = stream.state_dict()
+    resumed = make(batch_size=2)
+    resumed.load_state_dict(state)
+    with pytest.raises(ValueError, match='comes before'):
+        resumed.iterate_from(step=3)
+    assert [[10, 11]] == list(map(rows_of, resumed.iterate_from(step=5)))
+    with pytest.raises(ValueError, match='at item 4 of epoch 0 already'):
+        make(batch_size=2).load_state_dict(state, leave_out=[3])
+
+
+def test_dropped_round_is_not_left_out():
+    """A state with an empty range could not be loaded."""
+    def make():
+        return DataStream(IndexableDataset({'y': numpy.arange(14)}),
+                          batch_size=2).shard(0, 3, uneven='drop')
+    stream = leave_out(make(), positions=[((0, 12), (0, 14))])
+    make().load_state_dict(stream.state_dict())
+    assert 2 == len(list(stream))
+    assert [] == list(make().iterate_from(position=(0, 12)))
