@@ -17,7 +17,8 @@ Past: TypeAlias = 'str | None'
 ALL, DROPPED = 'all', '?'
 # Most characters that are kept, since each state has them.
 _MOST = 2000
-_PAST = re.compile(r'((all|\?|\d{1,19})(\*\d{1,18})?( (?=.)|$))*')
+_PAST = re.compile(
+    r'((all|\?|0|[1-9][0-9]{0,18})(\*[1-9][0-9]{0,17})?( (?=.)|$))*')
 # More epochs than any program begins: states of further epochs can be loaded.
 _MOST_EPOCHS = 10 ** 17
 

@@ -127,9 +127,13 @@ def _checked_children(stage: Stage, state: State, is_sharded: bool,
 
 def _refuse(stage: Stage, field: str, value: object,
             expected: str) -> NoReturn:
+    try:
+        shown = f'{value!r:.200}'
+    except RecursionError:
+        shown = 'a value that is nested too deeply'
     raise StateMismatchError(
         f'the field {field!r} of the state of stage {stage.name} '
-        f'must be {expected}, got {value!r:.200}: the state is damaged')
+        f'must be {expected}, got {shown}: the state is damaged')
 
 
 def _check_frame(stage: Stage, state: State) -> None:

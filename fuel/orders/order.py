@@ -105,6 +105,17 @@ class StreamOrder:
                 'has been read, by fuel.transformers.MarkExamples')
         return self._order
 
+    def _known_to(self, stop: object) -> EpochOrder:
+        """Return the order; raise ValueError if it has no end and `stop` is
+        None."""
+        if stop is None and not self._known.ends:
+            # An unknown number is another error.
+            len(self)
+            raise ValueError(
+                'this epoch has no known end, and an answer needs one: pass '
+                'stop')
+        return self._known
+
     def _reason(self) -> str:
         """Return the reason why an input's order is not known."""
         waiting = [self._order]
@@ -123,7 +134,8 @@ class StreamOrder:
 
     def __getitem__(self, items: Any) -> OrderTable:
         if isinstance(items, slice):
-            return self._table(range(*items.indices(len(self._known))))
+            return self._table(range(*items.indices(
+                len(self._known_to(items.stop)))))
         item = operator.index(items)
         count = self._known.num_items
         if item < 0:
@@ -136,7 +148,8 @@ class StreamOrder:
 
     def __iter__(self) -> Iterator[OrderTable]:
         order = self._known
-        item = 0
+        # Of an unknown number of items, the end would not be noticed.
+        item = 0 if order.num_items is not None or order.ends else len(order)
         while order.count_to(item + 1) > item:
             yield self[item]
             item += 1
@@ -274,10 +287,8 @@ class StreamOrder:
         elif not 0 <= dataset < len(names):
             raise ValueError(
                 f'dataset must be from 0 to {len(names) - 1}, got {dataset}')
-        if stop is None and (order.num_items or 0) >= ENDLESS:
-            raise ValueError(
-                'this epoch has no end, so the search for an example would '
-                'have none: pass stop, the number of items to search')
+        if order.num_items is not None:
+            self._known_to(stop)
         last = ENDLESS if stop is None else not_negative('stop', stop)
         return [ExamplePlace(self.epoch_number, place.item, place.offset,
                              self._is_left_out(place.item, (dataset, row)))
@@ -350,7 +361,11 @@ class StreamOrder:
             raise ValueError(
                 'a digest is of the order of all ranks, but this is the order '
                 f'of rank {self._share.rank}: take that of stream.order')
-        return digest_of(self._known, not_negative('start', start), stop)
+        start = not_negative('start', start)
+        if stop is not None and not_negative('stop', stop) < start:
+            raise ValueError(
+                f'stop must not be below start, {start}, got {stop}')
+        return digest_of(self._known_to(stop), start, stop)
 
     def epoch(self, number: int) -> StreamOrder:
         """Return the order of another epoch.

@@ -5,6 +5,7 @@ All draws come from copies of the schemes and generators.
 from __future__ import annotations
 
 import copy
+import inspect
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -384,6 +385,10 @@ class OrderQuery:
             if part.own_kind == 'none':
                 return part
         stream = stage.stream
+        if inspect.isgeneratorfunction(type(stream).get_epoch_iterator):
+            return Unordered(
+                f'{stage.name} overrides get_epoch_iterator() with one that '
+                'makes no DataIterator')
         if covers(stream, 'order_items', ('get_data', 'get_epoch_iterator')):
             order: EpochOrder = stream.order_items(inputs, begun)
             if all(order is not part for part in inputs) and (

@@ -319,6 +319,18 @@ class Draws:
             [None if place in places else start
              for place, start in enumerate(left)])
 
+    def later(self, count: int) -> Draws | None:
+        """Return the draws of the epoch `count` epochs later; None if those
+        between must be drawn first."""
+        standing = [start if later is None else later for start, later in zip(
+            self.starts, self.after, strict=True)]
+        if self.unknown or not all(
+                isinstance(one, Start) and one.is_computed
+                and type(one.scheme).state_dict in (epoch_state, no_state)
+                for one in standing):
+            return None
+        return self.earlier(-count, None)
+
     def earlier(self, count: int, number: int | None) -> Draws:
         """Return the draws of the epoch `count` epochs earlier.
 

@@ -266,6 +266,9 @@ class EpochOrder:
             return self
         if count < 0:
             return self.following(draws.earlier(-count, number))
+        later = None if self.goes_on else draws.later(count)
+        if later is not None:
+            return self.following(later)
         for _ in range(count):
             order.check_end()
             draws = draws.following()

@@ -10,6 +10,7 @@ from fuel.epochs.past import num_epochs
 from fuel.epochs.pipeline import is_skippable, skip
 from fuel.epochs.stage import stage_of
 from fuel.exceptions import UnknownOrderError
+from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.typing import State
 
 if TYPE_CHECKING:
@@ -129,7 +130,13 @@ def _begin_at(stream: Any, order: StreamOrder, epoch: int, item: int,
             'a mixture goes on in the next epoch where this one leaves it, so '
             'epochs cannot be left out: read them, or load a state')
     while True:
-        iterator = stream.get_epoch_iterator(as_dict=as_dict)
+        found = stream.get_epoch_iterator(as_dict=as_dict)
+        if not isinstance(found, EpochIterator):
+            raise TypeError(
+                f'get_epoch_iterator() of {stage.name} must return a '
+                f'DataIterator, got {type(found).__name__}: let it return '
+                'super().get_epoch_iterator()')
+        iterator: Any = found
         running = iterator.epoch
         if num_epochs(running.past) == epoch:
             break

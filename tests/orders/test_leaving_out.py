@@ -392,6 +392,24 @@ def test_damaged_ranges_are_refused(value):
         stream_of().load_state_dict({**state, 'omitted': value})
 
 
+def test_deep_ranges_are_refused():
+    """The error shows no value that cannot be shown."""
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    state = stream_of().state_dict()
+    del state['crc']
+    with pytest.raises(StateMismatchError, match="'omitted'.*too deeply"):
+        stream_of().load_state_dict({**state, 'omitted': deep})
+
+
+def test_many_ranges_are_left_out():
+    """Each is found, and the others are delivered."""
+    stream = leave_out(stream_of(200, 2), range(0, 100, 2))
+    whole = epochs_of(stream_of(200, 2), 1)[0]
+    assert whole[1::2] == epochs_of(stream, 1)[0]
+
+
 def test_streams_behind_workers_leave_out_steps():
     """The items are dropped in this process."""
     whole = epochs_of(stream_of(), 2)

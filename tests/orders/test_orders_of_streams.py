@@ -29,6 +29,7 @@ from fuel.streams import DataStream
 from fuel.transformers import (
     Filter,
     Mapping,
+    Merge,
     Mix,
     MultiProcessing,
     MultiThreading,
@@ -281,7 +282,7 @@ def test_epoch_without_end_is_searched_to_an_item():
     def make():
         return Mix([stream_of(), stream_of(14, 2)], seed=1, stop='forever')
     for order in (make().order, make().order.share(0, 2)):
-        with pytest.raises(ValueError, match='has no end.*pass stop'):
+        with pytest.raises(ValueError, match='no known end.*pass stop'):
             order.index(3, 0)
         places = order.index(3, 0, stop=30)
         assert places == [place for place in order.index(3, 0, stop=60)
@@ -292,6 +293,63 @@ def test_epoch_without_end_is_searched_to_an_item():
     assert [] == order.index(7, stop=2)
     with pytest.raises(ValueError, match='stop must not be negative'):
         order.index(7, stop=-1)
+
+
+def test_questions_about_all_items_need_an_end():
+    """They would not return."""
+    endless = Mix([stream_of(), stream_of(14, 2)], seed=1,
+                  stop='forever').order
+    for ask in (lambda: endless[:], lambda: endless[-1:], endless.digest):
+        with pytest.raises(ValueError, match='no known end.*pass stop'):
+            ask()
+    assert 2 == len({*endless[3:5].item.tolist()})
+    unknown = DataStream(IterableDataset({'y': iter(range(5))})).order
+    for ask in (lambda: unknown[:], unknown.digest, lambda: list(unknown)):
+        with pytest.raises(UnknownOrderError, match='how many items'):
+            ask()
+    order = stream_of().order
+    with pytest.raises(ValueError, match='must not be below start, 5, got 3'):
+        order.digest(5, 3)
+    with pytest.raises(ValueError, match='stop must not be negative'):
+        order.digest(0, -1)
+
+
+def test_far_epochs_of_computed_orders_are_found_at_once():
+    """The epochs between are not made, also while an epoch is running."""
+    def make():
+        return Merge([DataStream(
+            IndexableDataset({'y': numpy.arange(23)}),
+            iteration_scheme=ComputedShuffledScheme(23, 4, seed=seed))
+            for seed in (1, 2)], ('a', 'b'))
+    stream = make()
+    delivered = [list(map(rows_of, stream)) for _ in range(5)]
+    stream = make()
+    for _ in range(3):
+        iterator = iter(stream)
+        for _ in range(2):
+            assert delivered == [
+                [table.row.tolist() for table in stream.order.epoch(epoch)]
+                for epoch in range(5)]
+            list(islice(iterator, 4))
+        list(iterator)
+    assert 23 == len({*stream.order.epoch(10 ** 15)[:].row.tolist()})
+
+
+def test_iterator_that_is_not_fuels_has_no_order():
+    """A generator may change what is delivered."""
+    class Own(Mapping):
+        def get_epoch_iterator(self, as_dict=False):
+            yield from list(super().get_epoch_iterator(as_dict=as_dict))[1:]
+
+    with pytest.raises(UnknownOrderError, match='makes no DataIterator'):
+        len(Own(stream_of(), tuple).order)
+
+    class Listed(Mapping):
+        def get_epoch_iterator(self, as_dict=False):
+            return iter(list(super().get_epoch_iterator(as_dict=as_dict)))
+
+    with pytest.raises(TypeError, match='return a DataIterator, got list'):
+        Listed(stream_of(), tuple).iterate_from(step=1)
 
 
 def test_steps_of_a_share_are_those_of_its_ranks():
@@ -384,7 +442,8 @@ def test_state_that_lacks_the_epochs_loads():
 
 @pytest.mark.parametrize('value', [
     3, None, ['all'], 'all*', '*3', 'all all*x', ' all', 'all ', 'x',
-    '1' * 3000, '-1', 'all*-1', 'all\n', 'all*' + '9' * 18])
+    '1' * 3000, '-1', 'all*-1', 'all\n', 'all*' + '9' * 18, '\u0663',
+    'all*\u0663', 'all*0', '007'])
 def test_damaged_epochs_are_refused(value):
     """A state comes from somebody else."""
     stream = stream_of()
