@@ -355,7 +355,7 @@ def test_positions_that_do_not_exist_are_refused(position, error, text):
         leave_out(stream_of(), positions=[(position, behind)])
 
 
-def test_steps_that_are_no_list_are_refused():
+def test_steps_must_be_a_list():
     """The error shows one."""
     for ask in (lambda: leave_out(stream_of(), 3),
                 lambda: stream_of().load_state_dict(

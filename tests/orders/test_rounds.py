@@ -33,7 +33,7 @@ def epoch_of(stream):
 
 
 def split(rank, ranks=3, uneven='uneven'):
-    """Return a share of batches of which some are smaller than the number of
+    """Return a share of batches; some are smaller than the number of
     ranks."""
     schemes = [SequentialScheme(list(range(first, stop)), size)
                for first, stop, size in [(0, 9, 4), (9, 16, 2), (16, 31, 5)]]
