@@ -161,7 +161,8 @@ def leave_out(stream: Any, steps: Steps = (), positions: Positions = (),
     >>> list(leave_out(stream, steps=[1]))
     [([0, 1],), ([4, 5],)]
     """
-    copied = stage_of(stream).copy()
+    # Ranks that share rows of a mixture read them in any order.
+    copied = stage_of(stream).copy(bool(getattr(stream, 'is_sought', False)))
     omit(copied, steps, positions, accumulate)
     return copied
 

@@ -403,6 +403,26 @@ def test_deep_ranges_are_refused():
         stream_of().load_state_dict({**state, 'omitted': deep})
 
 
+@pytest.mark.parametrize('by', ['batch', 'example'])
+def test_ranks_of_a_mixture_leave_out_the_same_rounds(by):
+    """Each rank reads its own rows only, as before."""
+    def make(rank):
+        return Mix([DataStream(dataset, batch_size=size, shuffle=True, seed=1)
+                    for dataset, size in zip(datasets, (4, 16), strict=True)],
+                   seed=5, stop='last').shard(rank, 2, by=by)
+
+    datasets = [Counting({'y': numpy.arange(40)}),
+                Counting({'y': numpy.arange(100, 180)})]
+    for rank in range(2):
+        whole = epochs_of(make(rank), 1)[0]
+        for dataset in datasets:
+            dataset.read.clear()
+        assert whole[:1] + whole[2:] == epochs_of(
+            leave_out(make(rank), [1]), 1)[0]
+        assert sum(len(one.read) for one in datasets) == sum(
+            map(len, whole[:1] + whole[2:]))
+
+
 def test_many_ranges_are_left_out():
     """Each is found, and the others are delivered."""
     stream = leave_out(stream_of(200, 2), range(0, 100, 2))
