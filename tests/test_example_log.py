@@ -202,6 +202,32 @@ def test_other_numbers_of_ranks_take_up_a_log(tmp_path):
         assert heads_of(log) == sorted(set(heads_of(log)))
 
 
+@pytest.mark.parametrize(('size', 'counts'), [(2, [3, 2]), (N, [1, 0])])
+def test_a_rank_that_has_not_written_knows_no_number(size, counts, tmp_path):
+    """Its state has not that of the rank whose state it has taken up."""
+    def build(rank):
+        return log_examples(Batch(numbers(), batch_size=size), tmp_path / (
+            'log')).shard(rank, 3)
+
+    streams = [build(rank) for rank in (0, 2)]
+    assert counts == [len(list(stream)) for stream in streams]
+    state = streams[0].state_dict()
+    list(streams[0])
+    stream = build(2)
+    stream.load_state_dict(state)
+    iterator = stream.get_epoch_iterator()
+    if not counts[1]:
+        list(iterator)
+    state = stream.state_dict()
+    for rank, count in zip((2, 0), counts[::-1], strict=True):
+        stream = build(rank)
+        stream.load_state_dict(state)
+        list(stream)
+        assert not count or [(epoch, item) for epoch in range(
+            2 + (not counts[1])) for item in range(count)] == heads_of(
+                tmp_path / f'log-{rank}')
+
+
 def test_log_that_was_begun_behind_a_state_is_cut_to_nothing(tmp_path):
     """As if a state had been taken to another machine."""
     path = tmp_path / 'log'

@@ -109,9 +109,9 @@ class _Lines:
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Restore the numbers of a state."""
-        self.count = saved_count(saved, 'lines')
-        self.epoch = saved_count(
-            {'epoch': saved['epoch'] + 1}, 'epoch') - 1
+        self.count, self.epoch = [
+            saved_count({name: saved[name] + 1}, name) - 1
+            for name in ('lines', 'epoch')]
         self.saved_by = saved_count(saved, 'rank'), saved_count(saved, 'ranks')
         self.is_open, self.is_restored = False, True
 
@@ -119,6 +119,11 @@ class _Lines:
         vars(self).update(state)
         # Others may have written since the pickle was made.
         self.is_open, self.is_restored = False, True
+
+    def count_of(self, share: tuple[int, int]) -> int:
+        """Return the number of lines of a rank's file; -1 if only the number
+        of another rank's file is known."""
+        return self.count if self.saved_by in (None, share) else -1
 
     def open(self, path: str, share: tuple[int, int],
              start: tuple[int, int]) -> None:
@@ -129,8 +134,7 @@ class _Lines:
         """
         if self.is_open:
             return
-        count = self.count if self.saved_by in (None, share) else None
-        self.count = 0
+        count, self.count = self.count_of(share), 0
         if os.path.exists(path):
             if not self.is_restored:
                 raise FileExistsError(
@@ -152,13 +156,13 @@ class _Lines:
 _HEAD = re.compile(rb'\{"epoch": (\d+), "item": (\d+), ')
 
 
-def _lines_before(file: BinaryIO, path: str, count: int | None,
+def _lines_before(file: BinaryIO, path: str, count: int,
                   start: tuple[int, int]) -> tuple[int, int]:
     """Return the number of lines of a file that were written before an item,
     and their size in bytes.
 
-    `count`: the number that the state has; None if it is that of another
-        rank, which may have got more items or fewer.
+    `count`: the number that the state has; -1 if it is that of another rank,
+        which may have got more items or fewer.
     """
     found = end = 0
     for line in file:
@@ -168,12 +172,12 @@ def _lines_before(file: BinaryIO, path: str, count: int | None,
         if is_later and not found:
             # The file was begun after the state had been saved.
             return 0, 0
-        if found == count or (is_later and count is None):
+        if found == count or (is_later and count < 0):
             break
         if not line.endswith(b'\n'):
             break
         found, end = found + 1, end + len(line)
-    if count is not None and found < count:
+    if found < count:
         raise ValueError(
             f'{path} has {found} lines, but {count} had been written when the '
             'state was saved: it belongs to another run, or was cut')
@@ -293,8 +297,8 @@ class ExampleLog(Transformer):
     def get_leftover(self) -> dict[str, int]:
         """Return the number of lines, those of the epoch and of the next
         item, and the share."""
-        rank, ranks = self._share()
-        return {'lines': self.lines.count, 'epoch': self._number,
+        rank, ranks = share = self._share()
+        return {'lines': self.lines.count_of(share), 'epoch': self._number,
                 'item': self._next, 'rank': rank, 'ranks': ranks}
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
