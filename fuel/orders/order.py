@@ -15,7 +15,7 @@ from fuel.epochs.past import ALL, DROPPED, num_epochs, runs
 from fuel.epochs.stage import stage_of
 from fuel.exceptions import UnknownOrderError
 from fuel.orders.digest import digest_of
-from fuel.orders.facts import StreamFacts
+from fuel.orders.facts import StreamFacts, alike_epochs
 from fuel.orders.rounds import Rounds
 from fuel.orders.table import ExamplePlace, OrderTable
 from fuel.schemes.shard import Shard, checked_shard
@@ -275,18 +275,8 @@ class StreamOrder:
         >>> stream.order.index(182477616253)
         [ExamplePlace(epoch=0, item=5000000000, row=3, left_out=False)]
         """
-        order, names = self._known, self._facts.names
-        if dataset is None:
-            if len(names) > 1:
-                listed = ', '.join([f'{number} ({name})' for number, name
-                                    in enumerate(names)])
-                raise ValueError(
-                    f'the pipeline reads {len(names)} data sets: pass '
-                    f'dataset, one of {listed}')
-            dataset = 0
-        elif not 0 <= dataset < len(names):
-            raise ValueError(
-                f'dataset must be from 0 to {len(names) - 1}, got {dataset}')
+        order = self._known
+        dataset = self._facts.checked_dataset(dataset)
         if order.num_items is not None:
             self._known_to(stop)
         last = ENDLESS if stop is None else not_negative('stop', stop)
@@ -482,6 +472,11 @@ class StreamOrder:
             Numbers of items in the order of all ranks.
         """
         order, rounds = self._known, self._rounds
+        positive('accumulate', accumulate)
+        if not 0 <= first < stop:
+            raise ValueError(
+                f'expected examples from 0 on, at least one, got {first} to '
+                f'{stop - 1}')
         if not rounds.deals_items and self._facts.shard.num_shards > 1:
             raise UnknownOrderError(
                 'the ranks share the examples that a stage reads, not its '
@@ -537,8 +532,8 @@ class StreamOrder:
                     'so steps cannot be counted')
             most = ENDLESS if name == ALL else -(
                 -int(name) // self._facts.shard.step)
-            for alike in [times] if name != ALL or (
-                    self._whole.has_fixed_length) else [1] * times:
+            for alike in alike_epochs(times, is_fixed=(
+                    name != ALL or self._whole.has_fixed_length)):
                 steps = self._steps_of(epoch, accumulate, most)
                 if number < steps * alike:
                     return (epoch + number // steps,
@@ -577,7 +572,8 @@ def _name_of(items: range, noun: str, count: int | None) -> str:
         return f'no {noun}s{total}'
     if len(items) == 1:
         return f'{noun} {items[0]}{total}'
-    return f'{noun}s {items[0]} to {items[-1]}{total}'
+    every = '' if items.step == 1 else f' in steps of {items.step}'
+    return f'{noun}s {items[0]} to {items[-1]}{every}{total}'
 
 
 def _as_column(rows: list[Any]) -> Any:

@@ -538,3 +538,32 @@ def test_asking_changes_nothing():
                 order.step(5)
         assert ours == list(map(rows_of, plain))
     assert plain.state_dict() == stream.state_dict()
+
+
+def test_steps_are_not_counted_over_any_number_of_epochs():
+    """A state comes from somebody else, and may name any number."""
+    stream = Mix([stream_of(9, 2), stream_of(9, 2)], seed=2, stop='first')
+    state = stream.state_dict()
+    del state['crc']
+    stream.load_state_dict({**state, 'past': 'all*90000000000'})
+    with pytest.raises(UnknownOrderError, match='90000000000 epochs'):
+        stream.order.step(5)
+
+
+def test_wrong_data_sets_and_examples_are_refused():
+    """Each error says what was expected."""
+    order = stream_of().order
+    with pytest.raises(TypeError, match="dataset must be .*, got 'a'"):
+        order.index(1, dataset='a')
+    for first, stop in ((-5, 3), (3, 3), (4, 2)):
+        with pytest.raises(ValueError, match=f'got {first} to {stop - 1}'):
+            order.items_of_examples(first, stop)
+    with pytest.raises(ValueError, match='accumulate'):
+        order.items_of_examples(0, 1, 0)
+
+
+def test_title_of_a_slice_names_its_step():
+    """Items that are left out are not named."""
+    assert 'items 0 to 2 in steps of 2 of 4' in repr(stream_of().order[::2])
+    assert 'items 3 to 0 in steps of -1 of 4' in repr(
+        stream_of().order[::-1])
