@@ -33,6 +33,9 @@ ONE_PROCESS = ('tests/docs/test_parallel.py', 'tests/house/',
                'tests/interop/ray/', 'tests/packaging/test_distributions.py',
                'tests/typing/')
 
+# Times the limit of a test that a test may take with --full.
+LONGER = 5
+
 STDERR = pytest.StashKey[int]()
 
 
@@ -113,11 +116,15 @@ def pytest_report_header(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out the long forms, unless asked for."""
-    if config.getoption('full'):
-        return
+    """Leave out the long forms, unless asked for; then allow more time."""
     long_forms = [item for item in items if item.get_closest_marker('full')]
-    if long_forms:
+    if config.getoption('full'):
+        # Tests that have no long form may try more, too.
+        for item in items:
+            if item.get_closest_marker('timeout') is None:
+                item.add_marker(pytest.mark.timeout(
+                    LONGER * float(config.getini('timeout'))))
+    elif long_forms:
         config.hook.pytest_deselected(items=long_forms)
         items[:] = [item for item in items if item not in set(long_forms)]
 

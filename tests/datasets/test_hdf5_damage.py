@@ -33,6 +33,20 @@ def test_damaged_file_is_an_error_that_names_it(
     assert any(line.endswith(' read') for line in lines)
 
 
+def test_type_that_numpy_lacks_is_an_error_that_names_the_file(tmp_path):
+    """A damaged byte made the type of a source a time of HDF5."""
+    path = write_pairs(tmp_path / 'a.hdf5')
+    with h5py.File(path, 'r+') as file:
+        name = next(name for name in file if isinstance(
+            file[name], h5py.Dataset))
+        count = len(file[name])
+        del file[name]
+        h5py.h5d.create(file.id, name.encode(), h5py.h5t.UNIX_D32LE,
+                        h5py.h5s.create_simple((count,)))
+    with pytest.raises(DamagedFileError, match='a.hdf5'):
+        H5PYDataset(path, which_sets=('train',))
+
+
 def test_labels_are_read_without_the_functions_that_crash(
         tmp_path, monkeypatch):
     """HDF5's own ones end the process where the file is damaged."""

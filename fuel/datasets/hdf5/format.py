@@ -360,6 +360,7 @@ def target_columns(h5file: h5py.File,
         and (source == 'targets' or node.dims[1].label == 'index'))
 
 
+@names_file
 def summarize(h5file: h5py.File, sources: Sequence[str],
               flat: Sequence[str] = ()) -> Summary:
     """Return the summary of some sources of a file.
