@@ -367,8 +367,10 @@ class Runs(RunDataset):
         If a row lies outside of all runs, or if rows with the same number in
         `numbers` do not follow each other.
 
-    Notes ----- In a batch, a source is an array of objects that has an array
-    of shape ``(rows, ...)`` for each run. If the rows are a list, the source
+    Notes
+    -----
+    In a batch, a source is an array of objects that has an array of shape
+    ``(rows, ...)`` for each run. If the rows are a list, the source
     is a list of lists. If a source has one value for each run, an example has
     that value once.
 

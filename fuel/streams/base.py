@@ -26,7 +26,7 @@ from fuel.streams.arguments import (
     KeptLabels, item_name, no_stream_member, refuse_no_scheme,
     takes_stream_by_name)
 from fuel.streams.order import (
-    OrderAttribute, iterate_from, leave_out_more)
+    iterate_from, leave_out_more, order_attribute)
 from fuel.streams.sources import keep_found_sources
 from fuel.streams.stage import StreamStage
 from fuel.typing import (
@@ -93,7 +93,6 @@ class AbstractDataStream(NamedArguments):
     iteration_scheme: Any = None
     axis_labels: Any = None
     sharding: Shard | None = None
-    order: Any = OrderAttribute()
     iterate_from: Any = iterate_from
     makes_pieces = False  # True if an item can become several, as in Expand.
     #: The properties that data keep: any of ``'dtype'``, ``'shape'``
@@ -165,6 +164,24 @@ class AbstractDataStream(NamedArguments):
         if 'sources' in vars(self):
             return vars(self)['sources']
         raise AttributeError(f'{type(self).__name__} has no sources')
+
+    @property
+    def order(self) -> Any:
+        """The order of the epoch that is running, or that the next iterator
+        begins (:class:`fuel.orders.StreamOrder`).
+
+        It is the order of all ranks, and is known without reading data. A
+        class of a user may have, or assign, an attribute with this name.
+        """
+        return order_attribute(self)
+
+    @order.setter
+    def order(self, value: Any) -> None:
+        vars(self)['order'] = value
+
+    @order.deleter
+    def order(self) -> None:
+        vars(self).pop('order', None)
 
     @property
     def produces_examples(self) -> Any:

@@ -18,20 +18,14 @@ if TYPE_CHECKING:
     from fuel.orders.order import StreamOrder
 
 
-class OrderAttribute:
-    """The order of the epoch that is running, or that the next iterator
-    begins (:class:`fuel.orders.StreamOrder`).
-
-    It is the order of all ranks, and is known without reading data. A class of
-    a user may have, or assign, an attribute with the same name.
-    """
-
-    # Without a setter, so that an object's own attribute comes first.
-    def __get__(self, stream: Any, cls: type) -> Any:
-        if stream is None:
-            return self
-        from fuel.orders.order import order_of
-        return order_of(stream)
+def order_attribute(stream: Any) -> Any:
+    """Return the attribute `order` that a user has assigned to a stream, or
+    the order of the stream."""
+    own = vars(stream)
+    if 'order' in own:
+        return own['order']
+    from fuel.orders.order import order_of
+    return order_of(stream)
 
 
 def leave_out_more(stream: Any, state: State, steps: Steps | None,

@@ -567,3 +567,12 @@ def test_title_of_a_slice_names_its_step():
     assert 'items 0 to 2 in steps of 2 of 4' in repr(stream_of().order[::2])
     assert 'items 3 to 0 in steps of -1 of 4' in repr(
         stream_of().order[::-1])
+
+
+def test_order_that_was_assigned_may_be_deleted():
+    """Then the attribute is the order of the stream again."""
+    stream = stream_of()
+    stream.order = 'mine'
+    assert 'mine' == pickle.loads(pickle.dumps(stream)).order
+    del stream.order
+    assert 4 == len(stream.order)
