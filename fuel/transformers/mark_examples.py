@@ -11,6 +11,7 @@ from fuel.describe.source_types import SourceType, SourceTypes
 from fuel.epochs.epoch import asking_examples
 from fuel.epochs.pipeline import child_streams, datasets_of, source_examples
 from fuel.epochs.stage import Stage, children_of, stage_of
+from fuel.exceptions import UnknownOrderError
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.sharded_requests import as_splittable
 from fuel.sharding.made import (
@@ -59,7 +60,7 @@ class MarkExamples(Transformer):
     ValueError
         If there is a source of that name, `data_stream` has no source `of`,
         or a server makes the items.
-    NotImplementedError
+    fuel.exceptions.UnknownOrderError
         When data are requested, if a stage below changes the rows of a batch
         or does not say from which examples it makes an item, if workers or
         threads make items whose order depends on the data, or if a row is
@@ -160,14 +161,14 @@ class MarkExamples(Transformer):
         if found is None:
             unknown = _stage_without(self.child_epoch_iterator)
             if unknown.is_remote:
-                raise NotImplementedError(_ELSEWHERE.format(unknown.name))
+                raise UnknownOrderError(_ELSEWHERE.format(unknown.name))
             _refuse(unknown.name)
         if not found.in_order:
             _refuse(found.stage or stage_of(self.data_stream).name)
         tables = [self._table(found.made, is_partner)
                   for is_partner in (False, True)[:len(self._added())]]
         if len(tables[0]) != count:
-            raise NotImplementedError(
+            raise UnknownOrderError(
                 f'MarkExamples reads a batch of {count} rows, but '
                 f'{len(tables[0])} examples of data sets were read for it: '
                 'let the stage, or the data set, that changes the number of '
@@ -236,13 +237,13 @@ class MarkExamples(Transformer):
             # A user's stage has named only rows.
             numbers = [0]
         if not numbers:
-            raise NotImplementedError(
+            raise UnknownOrderError(
                 'MarkExamples cannot tell which data set has the rows '
                 f'{made.rows!r:.80}: let source_examples of the stage '
                 'return what it gets from source_examples of its input')
         number = numbers[0]
         if len(rows) and (rows.dtype.kind not in 'iu' or rows.ndim > 1):
-            raise NotImplementedError(
+            raise UnknownOrderError(
                 'MarkExamples names an example by an integer, but the data '
                 f'set {type(self._datasets[number]).__name__} is asked for '
                 f'{made.rows!r:.80}: read it by a scheme that gives the '
@@ -258,7 +259,7 @@ _ELSEWHERE = (
 
 
 def _refuse(name: str) -> NoReturn:
-    raise NotImplementedError(
+    raise UnknownOrderError(
         f'MarkExamples cannot tell which rows of an item of {name} come from '
         f'which examples, since {name} may change the rows or their number: '
         'put MarkExamples before that stage; a class of your own whose '

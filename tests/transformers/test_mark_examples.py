@@ -167,7 +167,7 @@ def test_changed_data_have_marks(name, files):
 def test_rows_that_are_not_known_are_refused(name, files):
     """The error names the stage that hides them."""
     stream = pipelines.build(name, files)
-    with pytest.raises(NotImplementedError, match=(
+    with pytest.raises(UnknownOrderError, match=(
             r'put MarkExamples before that stage')) as caught:
         next(MarkExamples(stream).get_epoch_iterator())
     names = [type(stream).__name__]
@@ -491,7 +491,7 @@ def test_items_of_workers_have_marks_if_their_order_is_known(name):
     for run in MultiThreading, MultiProcessing:
         with MarkExamples(run(STREAMS[name]())) as marked:
             if epoch_order(STREAMS[name]()).own_kind == 'none':
-                with pytest.raises(NotImplementedError, match='elsewhere'):
+                with pytest.raises(UnknownOrderError, match='elsewhere'):
                     check_own(marked)
                 continue
             assert expected == check_own(marked)
@@ -629,7 +629,7 @@ def test_rows_must_be_integers():
             return iter([['one', 'two']])
 
     stream = MarkExamples(DataStream(Named(), iteration_scheme=Keys()))
-    with pytest.raises(NotImplementedError, match=r'data set Named is asked'):
+    with pytest.raises(UnknownOrderError, match=r'data set Named is asked'):
         next(stream.get_epoch_iterator())
 
 
@@ -643,7 +643,7 @@ def test_other_numbers_of_rows_are_refused():
 
     stream = MarkExamples(DataStream(
         Doubled(), iteration_scheme=SequentialScheme(4, 2)))
-    with pytest.raises(NotImplementedError, match='4 rows, but 2 examples'):
+    with pytest.raises(UnknownOrderError, match='4 rows, but 2 examples'):
         next(stream.get_epoch_iterator())
 
 
@@ -659,7 +659,7 @@ def test_items_of_a_users_subclass_are_not_those_of_its_base():
 
     for stream in (Reversed(examples(), batch_size=4),
                    Halved(batches(), ConstantScheme(6))):
-        with pytest.raises(NotImplementedError, match=type(stream).__name__):
+        with pytest.raises(UnknownOrderError, match=type(stream).__name__):
             next(MarkExamples(stream).get_epoch_iterator())
 
 
