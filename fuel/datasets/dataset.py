@@ -13,8 +13,9 @@ from fuel.datasets.checks import (
     is_sequential, not_a_stream, refuse_unknown_sources)
 from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.sources import (
-    FoundSource, RowPlace, pieces_of_examples)
+    FoundSource, RowPlace, RowPlaces, pieces_of_examples)
 from fuel.datasets.run_bounds import runs_in
+from fuel.datasets.run_readers import Cuts
 
 from fuel.describe import SourceTypes
 from fuel.describe.pipeline import dataset_text
@@ -473,7 +474,25 @@ class Dataset(NamedArguments):
 
         A hook for :class:`~fuel.datasets.Windows`.
         """
-        return RowPlace(type(self).__name__, '', row)
+        found = self.places_of_rows(numpy.array([row]))
+        return RowPlace(type(self).__name__, '', row) if found is None else (
+            found.first())
+
+    def places_of_rows(self, rows: IndexArray) -> RowPlaces | None:
+        """Return the files and the parts of rows, and their numbers in the
+        parts; None if there are no files.
+
+        A hook for tables of orders, as `place_of_row` for many rows.
+        """
+        return None
+
+    def find_cuts(self) -> Cuts | None:
+        """Return how runs of another data set are cut into the examples; None
+        if the examples are not cut from runs.
+
+        A hook for tables of orders.
+        """
+        return None
 
     def find_uncut_runs(self) -> tuple[IndexArray, IndexArray] | None:
         """Return the bounds of the runs of the examples, and the number that

@@ -21,7 +21,7 @@ from fuel.datasets.hdf5.format import all_splits
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.row_orders import IndexArray, Order
 from fuel.datasets.rows import check_same_length
-from fuel.datasets.sources import RowPlace
+from fuel.datasets.sources import RowPlaces, split_rows
 from fuel.datasets.source_dataset import RowsDataset, as_budget
 from fuel.datasets.run_bounds import RunsGiven, cut_runs, names_in
 from fuel.describe import SourceTypes
@@ -214,14 +214,13 @@ class HDF5Dataset(RowsDataset):
         return numpy.concatenate([
             parts.read(number, name) for number in range(len(parts))])
 
-    def place_of_row(self, row: int) -> RowPlace:
-        """Return the file and the group that a row lies in."""
+    def places_of_rows(self, rows: IndexArray) -> RowPlaces:
+        """Return the files and the groups that rows lie in."""
         parts = self.readers.parts
-        part = int(parts.bounds.searchsorted(row, 'right')) - 1
-        # There may be runs without rows after the last row.
-        part = min(part, len(parts) - 1)
-        return RowPlace(parts.path_of(part), parts.names.names[part],
-                        row - int(parts.bounds[part]))
+        part, row = split_rows(parts.bounds, rows)
+        return RowPlaces(
+            parts.files.paths, parts.names.names,
+            numpy.asarray(parts.names.file_numbers)[part], part, row)
 
     def _check_renewed(self, before: Any, now: Any) -> None:
         for path, count, new in zip(

@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 import numpy
+from numpy.typing import NDArray
 
 from fuel.datasets.columns.part_names import (
     as_list, files_in_order, fixed_files, shown_paths)
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.rows import check_same_length, refuse_unequal
 from fuel.datasets.source_dataset import RowsDataset
-from fuel.datasets.sources import RowPlace
+from fuel.datasets.sources import RowPlaces, places_in_files
 from fuel.datasets.text_files import check_is_file
 from fuel.remote.location import WithStorageOptions
 from fuel.remote.urls import StorageOptions
@@ -140,13 +141,11 @@ class NPYDataset(RowsDataset, WithStorageOptions):
                 path for one in several for path in as_list(one)]
         return {**super().kept_arguments(), **files_in_order(paths)}
 
-    def place_of_row(self, row: int) -> RowPlace:
-        """Return the file of a row, and the row's number in it."""
+    def places_of_rows(self, rows: NDArray[numpy.intp]) -> RowPlaces:
+        """Return the files of rows, and their numbers in them."""
         reader = self.readers[self.sources[0]]
-        bounds = reader.part_bounds
-        part = int(bounds.searchsorted(row, 'right')) - 1
-        return RowPlace(
-            reader.files[part].path, '', row - int(bounds[part]))
+        return places_in_files(
+            [file.path for file in reader.files], reader.part_bounds, rows)
 
     def details(self) -> Sequence[str]:
         """Return the files and the splits."""

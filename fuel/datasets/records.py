@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fuel.datasets.columns.part_names import (
     as_list, files_in_order, shown_paths)
 from fuel.datasets.epoch_readers import VersionedData
-from fuel.datasets.sources import RowPlace
+from fuel.datasets.sources import RowPlaces, places_in_files
 from fuel.datasets.rows import check_same_length
 from fuel.datasets.source_dataset import SplitDataset, masks_of, with_masks
 from fuel.datasets.text_files import COMPRESSIONS, check_is_file
@@ -467,13 +467,11 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
             return PrefetchedExamples(requests, reader)
         return reader
 
-    def place_of_row(self, row: int) -> RowPlace:
-        """Return the file of a row, and the row's number in it."""
-        index = self.records.index
-        record = index.numbers_of(row, self.header)
-        number = index.file_of(record)
-        return RowPlace(str(as_list(self.path)[number]), '', int(
-            record - index.firsts[number]) - self.header)
+    def places_of_rows(self, rows: NDArray[numpy.intp]) -> RowPlaces:
+        """Return the files of rows, and their numbers in them."""
+        counts = self.records.index.counts - self.header
+        return places_in_files(
+            as_list(self.path), numpy.cumsum([0, *counts]), rows)
 
     def _open_anew(self) -> None:
         vars(self).pop('_records', None)

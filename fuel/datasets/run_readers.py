@@ -45,11 +45,14 @@ class Cuts:
     `bounds`: bounds of the runs; shape (runs + 1,).
     `stride`: number of rows from the start of an example to the start of the
         next example in its run.
+    `step`: number of rows from a row of an example to the next row of the
+        example.
     `first_examples`: number of the first example of each run; shape
         (runs + 1,).
     """
 
     stride = 1
+    step = 1
 
     def __init__(self, bounds: IndexArray) -> None:
         self.bounds = bounds
@@ -63,6 +66,27 @@ class Cuts:
     def find(self, examples: IndexArray) -> Spans:
         """Return the runs of examples, and their first rows in the runs."""
         return Spans(examples, numpy.zeros(len(examples), numpy.intp))
+
+    def rows_held(self, examples: IndexArray,
+                  ) -> tuple[IndexArray, IndexArray]:
+        """Return the first row that each example holds, and the row after its
+        last one; rows of padding do not count."""
+        runs = self.find(examples).runs
+        return self.bounds[runs], self.bounds[runs + 1]
+
+    def examples_with(self, row: int) -> IndexArray:
+        """Return the numbers of the examples that hold a row, in order."""
+        return self._examples_with(self._run_of(row), row) if (
+            self.bounds[0] <= row < self.bounds[-1]) else (
+                numpy.empty(0, numpy.intp))
+
+    def _run_of(self, row: int) -> int:
+        """Return the number of the run that has a row."""
+        return int(self.bounds.searchsorted(row, 'right')) - 1
+
+    def _examples_with(self, run: int, row: int) -> IndexArray:
+        """Return the numbers of the examples of a run that hold a row."""
+        return numpy.array([run])
 
     @property
     def num_examples(self) -> int:
@@ -92,10 +116,13 @@ class WindowCuts(Cuts):
         next.
     `before`, `after`: number of rows by which a window may begin before its
         run, and by which it may end after its run.
+    `step`: number of rows from a row of a window to the next row of the
+        window.
     """
 
     def __init__(self, bounds: IndexArray, span: int, stride: int,
-                 before: int, after: int) -> None:
+                 before: int, after: int, step: int = 1) -> None:
+        self.step = step
         self.span = span
         self.stride = stride
         self.before = before
@@ -120,6 +147,28 @@ class WindowCuts(Cuts):
         runs = first.searchsorted(examples, 'right') - 1
         return Spans(
             runs, (examples - first[runs]) * self.stride - self.before)
+
+    def rows_held(self, examples: IndexArray,
+                  ) -> tuple[IndexArray, IndexArray]:
+        """See :meth:`Cuts.rows_held`."""
+        runs, starts = self.find(examples)
+        # The first row in the run that is a whole number of steps away.
+        first = numpy.where(starts < 0, starts % self.step, starts)
+        stop = numpy.minimum(starts + self.span, self.lengths[runs])
+        begin = self.bounds[runs]
+        return begin + first, begin + numpy.maximum(first, stop)
+
+    def _examples_with(self, run: int, row: int) -> IndexArray:
+        """See :meth:`Cuts._examples_with`."""
+        begin, end = self.first_examples[run:run + 2].tolist()
+        # Counted from the start of the first window of the run.
+        place = row - int(self.bounds[run]) + self.before
+        first = max(0, -((self.span - 1 - place) // self.stride))
+        numbers = numpy.arange(
+            first, min(place // self.stride + 1, end - begin))
+        found: IndexArray = begin + numbers[
+            (place - numbers * self.stride) % self.step == 0]
+        return found
 
 
 class SpanReader(DerivedReader):

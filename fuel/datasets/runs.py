@@ -15,7 +15,7 @@ from fuel.datasets.row_orders import (
     IndexArray, RowsOf, pick, same)
 from fuel.datasets.sources import (
     FoundSource, MemoryReader, Provenance, RequestedReader, Requests,
-    RowPlace, Source)
+    RowPlace, RowPlaces, Source, find_places)
 from fuel.datasets.source_dataset import RowsDataset
 from fuel.datasets.run_bounds import (
     RunsGiven, cut_runs, find_bounds, rows_described, runs_in)
@@ -137,11 +137,8 @@ class RunDataset(RowsDataset):
         IndexError
             If there is no such example.
         """
-        cuts = self._cuts
-        runs, starts = cuts.find(cuts.as_examples(example))
-        run, start = int(runs[0]), max(0, int(starts[0]))
-        start = min(start, max(0, int(cuts.lengths[run]) - 1))
-        row = int(self._stored_rows[run]) + start
+        runs, rows = self._first_rows(self._cuts.as_examples(example))
+        run, row = int(runs[0]), int(rows[0])
         place = (self.dataset.place_of_row(row) if isinstance(
             self.dataset, Dataset)
             else RowPlace(type(self.dataset).__name__, '', row))
@@ -155,6 +152,21 @@ class RunDataset(RowsDataset):
         """
         found = self.provenance(row)
         return RowPlace(found.file, found.part, found.row_of_part)
+
+    def places_of_rows(self, rows: IndexArray) -> RowPlaces | None:
+        """Return files, parts and numbers of the first rows of examples."""
+        return find_places(self.dataset, self._first_rows(rows)[1])
+
+    def find_cuts(self) -> Cuts:
+        """Return how the runs are cut into the examples."""
+        return self._cuts
+
+    def _first_rows(self, examples: IndexArray,
+                    ) -> tuple[IndexArray, IndexArray]:
+        """Return the run and the first row in the files of examples."""
+        runs, starts = self._cuts.find(examples)
+        last = numpy.maximum(self._cuts.lengths[runs] - 1, 0)
+        return runs, self._stored_rows[runs] + starts.clip(0, last)
 
     def kept_arguments(self) -> Mapping[str, object]:
         """Return the arguments that a saved state must fit, by name."""

@@ -16,7 +16,8 @@ from fuel.datasets.epoch_readers import (
 from fuel.datasets.rows import (
     as_rows, check_request, check_same_length, check_same_types,
     refuse_unequal)
-from fuel.datasets.sources import FoundSource, RowPlace, Source
+from fuel.datasets.sources import (
+    FoundSource, RowPlaces, Source, places_in_files)
 from fuel.datasets.splits import order_of_splits
 from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
@@ -251,9 +252,10 @@ class RowsDataset(SourceDataset, SplitDataset):
         """Return the reader of a source."""
         return self._source_in(self.readers, source)
 
-    def place_of_row(self, row: int) -> RowPlace:
-        """Return the file of a row."""
-        return RowPlace(self.readers[self.sources[0]].path, '', row)
+    def places_of_rows(self, rows: IndexArray) -> RowPlaces | None:
+        """Return the file of rows."""
+        reader = self.readers[self.sources[0]]
+        return places_in_files([reader.path], [0, len(reader)], rows)
 
     def read_stored(self, name: str) -> Any:
         """Return all rows of a source, regardless of splits."""

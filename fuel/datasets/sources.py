@@ -6,6 +6,7 @@ windows, costs, stored pieces and provenance need nothing else.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy
@@ -18,7 +19,7 @@ from fuel.describe.source_types import SourceType, type_of_rows
 from fuel.storage import Reader
 from fuel.storage.file_bytes import Ends
 from fuel.storage.reader import Places, StoredPieces, no_ranges
-from fuel.utils.overrides import is_own
+from fuel.utils.overrides import covers, is_own
 from fuel.utils.sparse import require_dense
 
 
@@ -60,6 +61,65 @@ class RowPlace(NamedTuple):
     file: str
     part: str
     row: int
+
+
+class RowPlaces(NamedTuple):
+    """Files, parts and numbers of several rows.
+
+    `files`: paths of files.
+    `names`: paths of the groups that are parts; ('',) if each file is a part.
+    `file`, `part`: for each row, its place in `files`, and in `names`.
+    `row`: for each row, its number in the part.
+    """
+
+    files: Sequence[str]
+    names: Sequence[str]
+    file: IndexArray
+    part: IndexArray
+    row: IndexArray
+
+    def first(self) -> RowPlace:
+        """Return the place of the first row."""
+        return RowPlace(self.files[int(self.file[0])],
+                        self.names[int(self.part[0])], int(self.row[0]))
+
+
+def places_in_files(files: Sequence[str], bounds: Any, rows: IndexArray,
+                    ) -> RowPlaces:
+    """Return the places of rows in files that follow each other.
+
+    `bounds`: the first row of each file, and the number of rows.
+    """
+    file, row = split_rows(bounds, rows)
+    return RowPlaces(files, ('',), file, numpy.zeros_like(file), row)
+
+
+def knows_rows(dataset: object, hook: str) -> bool:
+    """Return whether a data set has a hook that tells where rows are, and no
+    subclass reads other rows than the hook knows."""
+    return covers(dataset, hook, ('get_data', '_read', 'place_of_row'))
+
+
+def find_places(dataset: Any, rows: IndexArray) -> RowPlaces | None:
+    """Return the places of rows in the files of a data set; None if they are
+    not known.
+
+    `rows`: rows of the files, as :meth:`Dataset.find_source` names them.
+    """
+    found: RowPlaces | None = dataset.places_of_rows(rows) if knows_rows(
+        dataset, 'places_of_rows') else None
+    return found
+
+
+def split_rows(bounds: Any, rows: IndexArray) -> tuple[IndexArray, IndexArray]:
+    """Return the part of each row, and its number in the part.
+
+    `bounds`: the first row of each part, and the number of rows.
+    """
+    bounds = numpy.asarray(bounds)
+    # There may be runs without rows after the last row.
+    parts = (bounds.searchsorted(rows, 'right') - 1).clip(0, len(bounds) - 2)
+    return parts, rows - bounds[parts]
 
 
 class Provenance(NamedTuple):

@@ -14,9 +14,11 @@ from fuel.schemes.iteration_scheme import (
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.checks import is_sequential
 from fuel.datasets.row_orders import IndexArray
-from fuel.datasets.sources import FoundSource, Source
+from fuel.datasets.sources import (
+    FoundSource, RowPlaces, Source, find_places)
 from fuel.datasets.rows import as_rows, check_request
 from fuel.datasets.run_bounds import runs_in
+from fuel.datasets.run_readers import Cuts
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.stage import stage_of
 from fuel.sharding.planned import seek, source_of
@@ -153,6 +155,15 @@ class StreamDataset(Dataset):
         found = below.find_source(below.sources[0]) if isinstance(
             below, Dataset) else None
         return found.stored if isinstance(found, Source) else found
+
+    def places_of_rows(self, rows: IndexArray) -> RowPlaces | None:
+        """Return the places of rows of the data set below."""
+        return find_places(self._bottom(), rows)
+
+    def find_cuts(self) -> Cuts | None:
+        """Return how runs are cut into the examples of the data set below."""
+        below = self._bottom()
+        return below.find_cuts() if isinstance(below, Dataset) else None
 
     def find_stored_rows(self, source: str) -> None:
         """Return None: the results of the pipeline are not stored."""

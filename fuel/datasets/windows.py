@@ -213,7 +213,8 @@ class Windows(RunDataset):
                 f'padding is {self.pad_before} before and {self.pad_after} '
                 f'after runs: each must be at most {MOST_ROWS}')
         cuts = WindowCuts(
-            bounds, span, self.stride, self.pad_before, self.pad_after)
+            bounds, span, self.stride, self.pad_before, self.pad_after,
+            1 if self.dense else self.step)
         without = numpy.flatnonzero(numpy.diff(cuts.first_examples) == 0)
         if len(without) == len(cuts.lengths) and cuts.bounds[-1]:
             padding = self.pad_before + self.pad_after

@@ -22,7 +22,7 @@ from fuel.datasets.options import DatasetOptions
 from fuel.datasets.epoch_readers import OpenSources, read_collections
 from fuel.datasets.source_dataset import SourceDataset, as_budget
 from fuel.datasets.sources import (
-    FoundSource, MemoryReader, RowPlace, Source)
+    FoundSource, MemoryReader, RowPlaces, Source, places_in_files)
 from fuel.datasets.row_orders import (
     IndexArray, RowsOf, Selection, as_subset, checked_subset, pick,
     rows_of_subset)
@@ -538,9 +538,9 @@ class H5PYDataset(SourceDataset):
         return found.stored if any(
             each.shapes is not None for each in sources) else found
 
-    def place_of_row(self, row: int) -> RowPlace:
-        """Return the file of a row."""
-        return RowPlace(self.path, '', row)
+    def places_of_rows(self, rows: IndexArray) -> RowPlaces:
+        """Return the file of rows."""
+        return places_in_files([self.path], [0, 0], rows)
 
     def read_stored(self, name: str) -> Any:
         """Return all rows of an array of the file."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fuel.datasets.columns.part_names import files_in_order, shown_paths
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.rows import check_same_length
-from fuel.datasets.sources import RowPlace
+from fuel.datasets.sources import RowPlaces, places_in_files
 from fuel.datasets.source_dataset import (
     RowsDataset, as_budget, by_source, masks_of, with_masks)
 from fuel.exceptions import StateMismatchError
@@ -216,11 +216,10 @@ class ArrowDataset(RowsDataset, WithStorageOptions):
         return {**super().kept_arguments(), **files_in_order(
             [each.path for each in self._paths or ()])}
 
-    def place_of_row(self, row: int) -> RowPlace:
-        """Return the file that has a row, and the row's place in the file."""
-        part = int(self._bounds.searchsorted(row, 'right')) - 1
-        return RowPlace(self._part_paths[part], '',
-                        row - int(self._bounds[part]))
+    def places_of_rows(self, rows: NDArray[numpy.intp]) -> RowPlaces | None:
+        """Return the files of rows, and their numbers in them."""
+        return None if self._paths is None else places_in_files(
+            self._part_paths, self._bounds, rows)
 
     @property
     def categories(self) -> dict[str, tuple[Any, ...]]:
