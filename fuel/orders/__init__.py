@@ -4,6 +4,7 @@ They are known without reading data, before, during and after an epoch.
 """
 from fuel.orders.omitted import leave_out
 from fuel.orders.order import StreamOrder
-from fuel.orders.table import ExamplePlace, OrderTable
+from fuel.orders.table import ExamplePlace, OrderTable, WindowPlace
 
-__all__ = ['ExamplePlace', 'OrderTable', 'StreamOrder', 'leave_out']
+__all__ = ['ExamplePlace', 'OrderTable', 'StreamOrder', 'WindowPlace',
+           'leave_out']

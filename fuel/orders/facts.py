@@ -1,19 +1,14 @@
 """The facts about a stream that its orders need."""
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import repeat
+from typing import Any
 
 from fuel.epochs.pipeline import datasets_of
 from fuel.epochs.stage import stage_of
-from fuel.exceptions import UnknownOrderError
 from fuel.orders.rounds import unit_of
 from fuel.schemes.shard import Shard
 from fuel.typing import StreamLike
 from fuel.utils.checks import not_negative
-
-# Each epoch of another length is drawn, to count its steps.
-_MOST_EPOCHS = 100_000
 
 
 class StreamFacts:
@@ -24,6 +19,7 @@ class StreamFacts:
     `omitted`: the items that are left out.
     `begun`: of a loaded state of a running epoch, the value of 'requested',
         and what it counts; otherwise None.
+    `datasets`: the data sets, by their numbers; none after unpickling.
     `names`: the names of the data sets, by their numbers.
     """
 
@@ -35,7 +31,18 @@ class StreamFacts:
         pending = stage.resumed()
         self.begun = None if pending is None else (
             pending['requested'], unit_of(stage))
-        self.names = [type(one).__name__ for one in datasets_of(stream)]
+        self.datasets: list[Any] = datasets_of(stream)
+        self.names = [type(one).__name__ for one in self.datasets]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A data set in memory would be as large as its data.
+        return {**vars(self), 'datasets': []}
+
+    def of_rank(self, shard: Shard) -> StreamFacts:
+        """Return the facts about the stream with the share of a rank."""
+        ours = object.__new__(type(self))
+        vars(ours).update(vars(self), shard=shard)
+        return ours
 
     def checked_dataset(self, dataset: object) -> int:
         """Return the number of a data set; None means the only one."""
@@ -54,19 +61,3 @@ class StreamFacts:
                 f'dataset must be from 0 to {len(names) - 1}, got {number}: '
                 f'one of {listed}')
         return number
-
-
-def alike_epochs(times: int, *, is_fixed: bool) -> Iterable[int]:
-    """Return the numbers of epochs, one after another, that have the same
-    number of rounds.
-
-    `is_fixed`: whether all `times` epochs have the same number.
-    """
-    if is_fixed:
-        return (times,)
-    if times > _MOST_EPOCHS:
-        raise UnknownOrderError(
-            f'steps are not counted over {times} epochs that differ in '
-            f'length, at most over {_MOST_EPOCHS}: name the epoch, as in '
-            'order.epoch(k)[n]')
-    return repeat(1, times)

@@ -1,7 +1,6 @@
 """The order of a stream's items, which is known without reading data."""
 from __future__ import annotations
 
-import copy
 import functools
 import operator
 from collections.abc import Iterator
@@ -11,13 +10,16 @@ from typing import Any, overload
 import numpy
 from numpy.typing import NDArray
 
-from fuel.epochs.past import ALL, DROPPED, num_epochs, runs
+from fuel.epochs.past import num_epochs
 from fuel.epochs.stage import stage_of
 from fuel.exceptions import UnknownOrderError
 from fuel.orders.digest import digest_of
-from fuel.orders.facts import StreamFacts, alike_epochs
+from fuel.orders.facts import StreamFacts
+from fuel.orders.origins import cuts_of
 from fuel.orders.rounds import Rounds
-from fuel.orders.table import ExamplePlace, OrderTable
+from fuel.orders.steps import Steps
+from fuel.orders.table import (
+    ExamplePlace, OrderTable, WindowPlace, as_column, items_title)
 from fuel.schemes.shard import Shard, checked_shard
 from fuel.sharding.asking import epoch_order
 from fuel.sharding.made import example_ids
@@ -99,11 +101,16 @@ class StreamOrder:
     def _known(self) -> EpochOrder:
         """The order, which is known; otherwise UnknownOrderError is
         raised."""
+        self._check_known()
+        return self._order
+
+    def _check_known(self) -> None:
+        """Raise UnknownOrderError, which names the stage, if the order is not
+        known."""
         if self.kind == 'none':
             raise UnknownOrderError(
                 f'{self.reason}: the examples of each item are known when it '
                 'has been read, by fuel.transformers.MarkExamples')
-        return self._order
 
     def _known_to(self, stop: object) -> EpochOrder:
         """Return the order; raise ValueError if it has no end and `stop` is
@@ -180,7 +187,7 @@ class StreamOrder:
                 numpy.empty(0, numpy.int64), *map(
                     self._rounds.ranks_of, items, sizes)])
         return self._with_examples(
-            _name_of(items, 'item', order.num_items), columns,
+            items_title(items, 'item', order.num_items), columns,
             [pair for item in ids for pair in item])
 
     def _with_examples(self, title: str, columns: dict[str, NDArray[Any]],
@@ -188,12 +195,12 @@ class StreamOrder:
         """Return a table with columns for examples, and further columns."""
         columns['dataset'] = numpy.array(
             [number for number, _ in pairs], numpy.int64)
-        columns['row'] = _as_column([row for _, row in pairs])
+        columns['row'] = as_column([row for _, row in pairs])
         epoch = '' if self.epoch_number is None else (
             f' in epoch {self.epoch_number}')
         return OrderTable(
             f'{title}{epoch}: {len(pairs)} example{"s" * (len(pairs) != 1)}',
-            columns, self._facts.names)
+            columns, self._facts.names, self._facts.datasets)
 
     @functools.cached_property
     def _rounds(self) -> Rounds:
@@ -229,12 +236,12 @@ class StreamOrder:
             raise ValueError(
                 f'this is the order of rank {self._share.rank} already: take '
                 'the share of stream.order')
-        given, facts = self._facts.shard, copy.copy(self._facts)
-        facts.shard = checked_shard(
+        given = self._facts.shard
+        shard = checked_shard(
             rank, given.num_shards if num_ranks is None else num_ranks,
             by or given.by, uneven or given.uneven)
-        return StreamOrder(
-            self._whole, facts, self.epoch_number, facts.shard)
+        return StreamOrder(self._whole, self._facts.of_rank(shard),
+                           self.epoch_number, shard)
 
     def index(self, row: Any, dataset: int | None = None,
               stop: int | None = None) -> list[ExamplePlace]:
@@ -285,6 +292,59 @@ class StreamOrder:
                 for place in takewhile(
                     lambda place: place.item < last,
                     order.places_of(dataset, row, last))]
+
+    def windows_with(self, row: int, dataset: int | None = None,
+                     stop: int | None = None) -> list[WindowPlace]:
+        """Return all places of the epoch at which windows hold a row.
+
+        Parameters
+        ----------
+        row : int
+            Row of the data set from which the windows, or the runs, are cut,
+            as its `get_data` takes it.
+        dataset, stop : int, optional
+            See :meth:`index`.
+
+        Returns
+        -------
+        list of WindowPlace
+            In the order of the items.
+
+        Raises
+        ------
+        ValueError
+            If the data set is none of windows or runs, or as for
+            :meth:`index`.
+
+        Examples
+        --------
+        >>> import numpy
+        >>> from fuel.datasets import IndexableDataset, Windows
+        >>> from fuel.streams import DataStream
+        >>> rows = IndexableDataset({'x': numpy.arange(10)})
+        >>> order = DataStream(Windows(rows, 3, stride=2), batch_size=2).order
+        >>> order.windows_with(6)  # doctest: +NORMALIZE_WHITESPACE
+        [WindowPlace(epoch=0, item=1, row=0, left_out=False, window=2,
+                     rows=slice(4, 7, 1)),
+         WindowPlace(epoch=0, item=1, row=1, left_out=False, window=3,
+                     rows=slice(6, 9, 1))]
+        """
+        number = self._facts.checked_dataset(dataset)
+        row = not_negative('row', row)
+        cuts = cuts_of(self._facts.datasets[number]) if (
+            self._facts.datasets) else None
+        if cuts is None:
+            raise ValueError(
+                f'the examples of data set {number} '
+                f'({self._facts.names[number]}) are not known to be windows '
+                'or runs of rows: order.index(row) finds its examples')
+        windows = cuts.examples_with(row)
+        return sorted([
+            WindowPlace(*place, window, slice(first, end, cuts.step))
+            for window, first, end in zip(*map(numpy.ndarray.tolist, (
+                windows, *cuts.rows_held(windows))), strict=True)
+            for place in self.index(window, number, stop)],
+            key=lambda place: place[1:3])
 
     @functools.cached_property
     def _left_out(self) -> list[range]:
@@ -383,14 +443,18 @@ class StreamOrder:
     def _of_epoch(self, number: int) -> EpochOrder:
         """Return the order of an epoch for all ranks."""
         if self._share is None:
-            # The reason names the stage.
-            self._known  # noqa: B018
+            self._check_known()
         if self.epoch_number is None:
             raise UnknownOrderError(
                 'the number of the epoch is not known, since the state that '
                 'was loaded was saved by an older version of Fuel')
         return self._whole.epoch(
             number - self.epoch_number, number)
+
+    def _steps(self, accumulate: int) -> Steps:
+        """Return the steps that take a number of items of each rank."""
+        return Steps(self._whole, self._facts, self._of_epoch,
+                     positive('accumulate', accumulate))
 
     def step(self, number: int, accumulate: int = 1) -> OrderTable:
         """Return the examples of a step of the optimizer, of all ranks.
@@ -418,19 +482,18 @@ class StreamOrder:
             epoch of this step, are not known.
         """
         number = not_negative('number', number)
-        accumulate = positive('accumulate', accumulate)
-        epoch, first, most = self._find_step(number, accumulate)
+        epoch, first, most = self._steps(accumulate).find(number)
         whole = StreamOrder(self._of_epoch(epoch), self._facts, epoch)
         rounds = whole._rounds
         stop = min(first + accumulate, most, rounds.count)
         rows = [(item, rank, example) for item in range(first, stop)
                 for rank, examples in enumerate(rounds.examples(item))
                 for example in examples]
-        columns = {'round': _as_column([item for item, _, _ in rows])}
+        columns = {'round': as_column([item for item, _, _ in rows])}
         if self._facts.shard.num_shards > 1:
-            columns['rank'] = _as_column([rank for _, rank, _ in rows])
+            columns['rank'] = as_column([rank for _, rank, _ in rows])
         return whole._with_examples(
-            f'step {number}, ' + _name_of(range(first, stop), 'round',
+            f'step {number}, ' + items_title(range(first, stop), 'round',
                                           rounds.count),
             columns, [example for _, _, example in rows])
 
@@ -449,8 +512,8 @@ class StreamOrder:
         items : range
             Numbers of items in the order of all ranks.
         """
-        epoch, first, most = self._find_step(
-            not_negative('number', number), positive('accumulate', accumulate))
+        number = not_negative('number', number)
+        epoch, first, most = self._steps(accumulate).find(number)
         rounds = Rounds(self._of_epoch(epoch), self._facts.shard)
         return epoch, rounds.items(first, min(first + accumulate, most))
 
@@ -516,73 +579,6 @@ class StreamOrder:
     def round_of(self, epoch: int, item: int) -> int:
         """Return the number of the round of an epoch that has an item."""
         return Rounds(self._of_epoch(epoch), self._facts.shard).round_of(item)
-
-    def _find_step(self, number: int, accumulate: int,
-                   ) -> tuple[int, int, int]:
-        """Return the number of the epoch of a step, its first round, and the
-        number of rounds of the epoch that are trained."""
-        if self._facts.past is None:
-            self._of_epoch(0)
-        epoch = 0
-        for name, times in runs(self._facts.past or ''):
-            if name == DROPPED:
-                raise UnknownOrderError(
-                    f'the numbers of items of the first {times} epochs were '
-                    'dropped, since many epochs were left before their ends: '
-                    'so steps cannot be counted')
-            most = ENDLESS if name == ALL else -(
-                -int(name) // self._facts.shard.step)
-            for alike in alike_epochs(times, is_fixed=(
-                    name != ALL or self._whole.has_fixed_length)):
-                steps = self._steps_of(epoch, accumulate, most)
-                if number < steps * alike:
-                    return (epoch + number // steps,
-                            number % steps * accumulate, most)
-                number -= steps * alike
-                epoch += alike
-        while True:
-            steps = self._steps_of(epoch, accumulate, ENDLESS)
-            if self._whole.has_fixed_length and steps:
-                return (epoch + number // steps, number % steps * accumulate,
-                        ENDLESS)
-            if number < steps:
-                return epoch, number * accumulate, ENDLESS
-            if not steps:
-                raise IndexError(
-                    f'epoch {epoch} has no items, so step {number} later '
-                    'does not come')
-            number -= steps
-            epoch += 1
-
-    def _steps_of(self, epoch: int, accumulate: int, most: int) -> int:
-        """Return the number of steps of an epoch.
-
-        `most`: the largest number of its rounds that are trained.
-        """
-        order = self._whole if self._whole.has_fixed_length else (
-            self._of_epoch(epoch))
-        count = min(most, Rounds(order, self._facts.shard).count)
-        return -(-count // accumulate)
-
-
-def _name_of(items: range, noun: str, count: int | None) -> str:
-    """Return a description of some items, or rounds."""
-    total = '' if count is None or count >= ENDLESS else f' of {count}'
-    if not items:
-        return f'no {noun}s{total}'
-    if len(items) == 1:
-        return f'{noun} {items[0]}{total}'
-    every = '' if items.step == 1 else f' in steps of {items.step}'
-    return f'{noun}s {items[0]} to {items[-1]}{every}{total}'
-
-
-def _as_column(rows: list[Any]) -> Any:
-    """Return rows as an array: int64, or objects if they are not integers."""
-    if all(isinstance(row, (int, numpy.integer)) for row in rows):
-        return numpy.array(rows, numpy.int64)
-    column = numpy.empty(len(rows), object)
-    column[:] = rows
-    return column
 
 
 def order_of(stream: StreamLike) -> StreamOrder:

@@ -1,16 +1,21 @@
 """Tables of the examples that items of an order are made of."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
 
+from fuel.orders.origins import BLANKS, Origins, find_origins
+from fuel.sharding.order import ENDLESS
 from fuel.utils.printing import aligned, printable
 
 # Most rows of a table that are printed: the first and the last ones.
 _MOST_ROWS = 10
+# Most characters of a cell that are printed: the last ones.
+_WIDEST = 24
 
 
 class ExamplePlace(NamedTuple):
@@ -34,6 +39,28 @@ class ExamplePlace(NamedTuple):
     left_out: bool = False
 
 
+class WindowPlace(NamedTuple):
+    """A place at which a window comes, or a run of rows.
+
+    Attributes
+    ----------
+    epoch, item, row, left_out
+        See :class:`ExamplePlace`.
+    window : int
+        Number of the window in its data set, as its `get_data` takes it.
+    rows : slice
+        The rows that it holds of the data set from which it is cut; rows of
+        padding do not count.
+    """
+
+    epoch: int | None
+    item: int
+    row: int
+    left_out: bool
+    window: int
+    rows: slice
+
+
 class OrderTable:
     """The examples of some items of an order, a row for each example.
 
@@ -48,6 +75,9 @@ class OrderTable:
         The columns below, those that do not apply left out.
     names : sequence of str
         Names of the data sets, by their numbers.
+    datasets : sequence of Dataset, optional
+        The data sets, which know the columns from `first` on. These are made
+        when they are first used.
 
     Attributes
     ----------
@@ -65,6 +95,20 @@ class OrderTable:
     row : numpy.ndarray
         Row of the data set, as its `get_data` takes it: int64, or objects if
         rows are not integers.
+    first, stop : numpy.ndarray of int64
+        Of windows and runs: the first row that the example holds of the data
+        set from which it is cut, and the row after its last one. Rows of
+        padding do not count.
+    step : numpy.ndarray of int64
+        Of windows with a step: the distance between these rows.
+    file : numpy.ndarray of objects
+        Path of the file. A table that is printed has the number of the file
+        among the files of the data set.
+    part : numpy.ndarray of objects
+        Path of the group in the file that is a part of the data set.
+    row_of_part : numpy.ndarray of int64
+        Number of the row in this group, or in the file if there is no column
+        `part`; of a window, that of its first row.
     columns : dict of str to numpy.ndarray
         All columns, by their names.
 
@@ -88,13 +132,31 @@ class OrderTable:
     """
 
     def __init__(self, title: str, columns: dict[str, NDArray[Any]],
-                 names: Sequence[str]) -> None:
+                 names: Sequence[str], datasets: Sequence[Any] = ()) -> None:
         self.title = title
-        self.columns = columns
+        self._given = columns
         self.names = tuple(names)
+        self._datasets = datasets
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A data set in memory would be as large as its data.
+        return {**vars(self), '_origins': self._origins, '_datasets': ()}
+
+    @functools.cached_property
+    def _origins(self) -> Origins:
+        """The columns of files and windows, found at the first question."""
+        return find_origins(self._datasets, self._given['dataset'],
+                            self._given['row'])
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """All columns, by their names."""
+        return {**self._given, **self._origins.columns}
 
     def __getattr__(self, name: str) -> NDArray[Any]:
-        columns = vars(self).get('columns', {})
+        given = vars(self).get('_given', {})
+        columns = given if name in given or name not in BLANKS else (
+            self.columns)
         if name in columns:
             column: NDArray[Any] = columns[name]
             return column
@@ -102,7 +164,7 @@ class OrderTable:
             f'this table has no column {name!r}, it has {[*columns]}')
 
     def __len__(self) -> int:
-        return len(self.columns['row'])
+        return len(self._given['row'])
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         """Yield the number of the data set and the row, for each example."""
@@ -111,9 +173,9 @@ class OrderTable:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, OrderTable):
             return NotImplemented
-        return self.columns.keys() == other.columns.keys() and all(
-            numpy.array_equal(column, other.columns[name])
-            for name, column in self.columns.items())
+        return self._given.keys() == other._given.keys() and all(
+            numpy.array_equal(column, other._given[name])
+            for name, column in self._given.items())
 
     __hash__: Any = None
 
@@ -138,17 +200,33 @@ class OrderTable:
 
     def _lines(self) -> list[list[str]]:
         """Return the cells of the names and of the rows that are shown."""
+        columns = self.columns
+        if 'file' in columns:
+            columns['file'] = self._origins.numbers
+        return [[*columns], *[
+            ['...' if place is None else _cell(name, column[place])
+             for name, column in columns.items()] for place in self._shown()]]
+
+    def _shown(self) -> list[int | None]:
+        """Return the rows that are shown; None for rows that are left out."""
         half, count = _MOST_ROWS // 2, len(self)
-        places = [*range(count)] if count <= _MOST_ROWS else [
+        return [*range(count)] if count <= _MOST_ROWS else [
             *range(half), None, *range(count - half, count)]
-        return [[*self.columns], *[
-            ['...' if place is None else printable(str(column[place]))
-             for column in self.columns.values()] for place in places]]
 
     def _legend(self) -> list[str]:
-        shown = numpy.unique(self.dataset).tolist() if len(self) else []
-        return [f'dataset {number}: {printable(self.names[number])}'
-                for number in shown if 0 <= number < len(self.names)]
+        """Return lines about the data sets, and about the files of the rows
+        that are shown."""
+        datasets = numpy.unique(self.dataset).tolist()
+        files = sorted({
+            (self.dataset[place], number, self.file[place])
+            for place in self._shown() if place is not None
+            and (number := self._origins.numbers[place]) >= 0})
+        return [printable(line) for line in (
+            *[f'dataset {number}: {self.names[number]}'
+              for number in datasets if 0 <= number < len(self.names)],
+            *[f'file {number}' + f' of dataset {dataset}' * (
+                len(datasets) > 1) + f': {path}'
+              for dataset, number, path in files])]
 
     def __repr__(self) -> str:
         return '\n'.join([self.title, *(
@@ -161,3 +239,34 @@ class OrderTable:
         return ''.join([
             f'<div>{escape(self.title)}</div>', table_html([names, *rows]),
             *[f'<div>{escape(line)}</div>' for line in self._legend()]])
+
+
+def _cell(name: str, value: object) -> str:
+    """Return a cell of a printed table."""
+    text = printable(str(value))
+    if name in BLANKS and value == -1:
+        return ''
+    return text if len(text) <= _WIDEST else '...' + text[3 - _WIDEST:]
+
+
+def items_title(items: range, noun: str, count: int | None) -> str:
+    """Return a description of some items, or rounds.
+
+    `count`: number of all of them, None if it is not known.
+    """
+    total = '' if count is None or count >= ENDLESS else f' of {count}'
+    if not items:
+        return f'no {noun}s{total}'
+    if len(items) == 1:
+        return f'{noun} {items[0]}{total}'
+    every = '' if items.step == 1 else f' in steps of {items.step}'
+    return f'{noun}s {items[0]} to {items[-1]}{every}{total}'
+
+
+def as_column(rows: list[Any]) -> Any:
+    """Return rows as an array: int64, or objects if they are not integers."""
+    if all(isinstance(row, (int, numpy.integer)) for row in rows):
+        return numpy.array(rows, numpy.int64)
+    column = numpy.empty(len(rows), object)
+    column[:] = rows
+    return column

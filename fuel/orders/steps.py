@@ -1,0 +1,94 @@
+"""Steps of an optimizer, counted from the first epoch of a stream."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import repeat
+
+from fuel.epochs.past import ALL, DROPPED, runs
+from fuel.exceptions import UnknownOrderError
+from fuel.orders.facts import StreamFacts
+from fuel.orders.rounds import Rounds
+from fuel.sharding.order import ENDLESS, EpochOrder
+
+# Each epoch of another length is drawn, to count its steps.
+_MOST_EPOCHS = 100_000
+
+
+class Steps:
+    """The steps of a stream.
+
+    `order`: the order of an epoch of all ranks.
+    `facts`: the facts about the stream.
+    `of_epoch`: returns the order of an epoch, by its number.
+    `accumulate`: number of rounds of a step.
+    """
+
+    def __init__(self, order: EpochOrder, facts: StreamFacts,
+                 of_epoch: Callable[[int], EpochOrder],
+                 accumulate: int) -> None:
+        self._facts = facts
+        self._of_epoch = of_epoch
+        self._accumulate = accumulate
+        self._fixed = order if order.has_fixed_length else None
+
+    def find(self, number: int) -> tuple[int, int, int]:
+        """Return the number of the epoch of a step, its first round, and the
+        number of rounds of the epoch that are trained."""
+        accumulate, is_fixed = self._accumulate, self._fixed is not None
+        if self._facts.past is None:
+            self._of_epoch(0)
+        epoch = 0
+        for name, times in runs(self._facts.past or ''):
+            if name == DROPPED:
+                raise UnknownOrderError(
+                    f'the numbers of items of the first {times} epochs were '
+                    'dropped, since many epochs were left before their ends: '
+                    'so steps cannot be counted')
+            most = ENDLESS if name == ALL else -(
+                -int(name) // self._facts.shard.step)
+            for alike in alike_epochs(
+                    times, is_fixed=name != ALL or is_fixed):
+                steps = self._count(epoch, most)
+                if number < steps * alike:
+                    return (epoch + number // steps,
+                            number % steps * accumulate, most)
+                number -= steps * alike
+                epoch += alike
+        while True:
+            steps = self._count(epoch, ENDLESS)
+            if is_fixed and steps:
+                return (epoch + number // steps, number % steps * accumulate,
+                        ENDLESS)
+            if number < steps:
+                return epoch, number * accumulate, ENDLESS
+            if not steps:
+                raise IndexError(
+                    f'epoch {epoch} has no items, so step {number} later '
+                    'does not come')
+            number -= steps
+            epoch += 1
+
+    def _count(self, epoch: int, most: int) -> int:
+        """Return the number of steps of an epoch.
+
+        `most`: the largest number of its rounds that are trained.
+        """
+        order = self._of_epoch(epoch) if self._fixed is None else self._fixed
+        count = min(most, Rounds(order, self._facts.shard).count)
+        return -(-count // self._accumulate)
+
+
+def alike_epochs(times: int, *, is_fixed: bool) -> Iterable[int]:
+    """Return the numbers of epochs, one after another, that have the same
+    number of rounds.
+
+    `is_fixed`: whether all `times` epochs have the same number.
+    """
+    if is_fixed:
+        return (times,)
+    if times > _MOST_EPOCHS:
+        raise UnknownOrderError(
+            f'steps are not counted over {times} epochs that differ in '
+            f'length, at most over {_MOST_EPOCHS}: name the epoch, as in '
+            'order.epoch(k)[n]')
+    return repeat(1, times)
