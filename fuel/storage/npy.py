@@ -2,6 +2,8 @@
 malicious."""
 from __future__ import annotations
 
+import functools
+import io
 import lzma
 import math
 import struct
@@ -337,6 +339,56 @@ def is_archive(path: str) -> bool:
         return path.open().read(0, 2) == b'PK'
     with open(located(path), 'rb') as stream:
         return stream.read(2) == b'PK'
+
+
+class NpyHeader(NamedTuple):
+    """The header of a ``.npy`` file; `start` is its length."""
+
+    shape: tuple[int, ...]
+    by_columns: bool
+    dtype: numpy.dtype[Any]
+    start: int
+
+
+def npy_header(content: bytes) -> NpyHeader:
+    """Return the header in the first bytes of a ``.npy`` file.
+
+    Raises: ValueError if there is none, or if the array consists of objects.
+    """
+    # The length of the header is in two or four bytes, by the version.
+    stop = 10 if content[6:7] == b'\1' else 12
+    return _parsed(content[:stop + int.from_bytes(content[8:stop], 'little')])
+
+
+@functools.lru_cache(256)
+def _parsed(head: bytes) -> NpyHeader:
+    """Return a parsed header: many files have the same one, and parsing it
+    takes long."""
+    stream = io.BytesIO(head)
+    shape, by_columns, dtype = read_npy_header(stream)
+    if dtype.hasobject:
+        raise ValueError('arrays of Python objects are pickles, which are '
+                         'not read')
+    return NpyHeader(shape, by_columns, dtype, stream.tell())
+
+
+def npy_array(content: bytes) -> NDArray[Any]:
+    """Return the array in the bytes of a ``.npy`` file: a copy, in native
+    byte order.
+
+    Raises: ValueError if they are not such a file, or of another length, or
+        if the array consists of objects.
+    """
+    shape, by_columns, dtype, start = npy_header(content)
+    count = math.prod(shape)
+    if len(content) - start != count * dtype.itemsize:
+        raise ValueError(
+            f'by its header, the array has {count * dtype.itemsize} bytes, '
+            f'and there are {len(content) - start}')
+    array = numpy.empty(shape, dtype) if not count * dtype.itemsize else (
+        numpy.frombuffer(content, dtype, count, start).reshape(
+            shape, order='F' if by_columns else 'C'))
+    return numpy.array(array, native_type(dtype), order='C')
 
 
 def read_npy_header(stream: IO[bytes]

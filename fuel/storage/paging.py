@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 import numpy
-from numpy.typing import NDArray
 
 from fuel.storage.file_bytes import (
     Ends, FileBytes, LocalBytes, RemoteBytes, is_local, is_remote)
@@ -30,7 +29,7 @@ def fits(nbytes: int) -> bool:
 
 
 def advise_rows(file: LocalBytes, background: Background,
-                starts: NDArray[numpy.int64], nbytes: int) -> None:
+                starts: Ends, nbytes: int | Ends) -> None:
     """Advise the system to read the pages of rows, in the background."""
     pieces = _pieces(starts, nbytes)
 
@@ -42,9 +41,10 @@ def advise_rows(file: LocalBytes, background: Background,
         background.add(advise)
 
 
-def read_rows(file: LocalBytes, starts: NDArray[numpy.int64],
-              nbytes: int) -> None:
+def read_rows(file: LocalBytes, starts: Ends, nbytes: int | Ends) -> None:
     """Read the pages of rows into memory now.
+
+    `nbytes`: number of bytes of each row; one number if all are equal.
 
     If the rows were copied from the mapped file instead, the system would read
     megabytes around each missing page, and evict prefetched pages. This
@@ -55,17 +55,18 @@ def read_rows(file: LocalBytes, starts: NDArray[numpy.int64],
         file.read(first, end - first)
 
 
-def _pieces(starts: NDArray[numpy.int64], nbytes: int,
-            ) -> list[tuple[int, int]]:
+def _pieces(starts: Ends, nbytes: int | Ends) -> list[tuple[int, int]]:
     """Return the start and end of each piece of a file that contains rows, in
     the order of the file."""
     if not starts.size:
         return []
-    starts = numpy.sort(starts)
-    breaks = numpy.flatnonzero(numpy.diff(starts) > nbytes + NEAR) + 1
+    order = numpy.argsort(starts, kind='stable')
+    starts, ends = starts[order], (starts + nbytes)[order]
+    ends = numpy.maximum.accumulate(ends)
+    breaks = numpy.flatnonzero(starts[1:] - ends[:-1] > NEAR) + 1
     firsts = starts[numpy.append(0, breaks)]
-    lasts = starts[numpy.append(breaks - 1, -1)]
-    return list(zip(firsts.tolist(), (lasts + nbytes).tolist(), strict=True))
+    lasts = ends[numpy.append(breaks - 1, -1)]
+    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
 
 
 # Bytes of one read. The system prefetches better with such reads than with
@@ -136,14 +137,15 @@ class SequentialRead:
         with self._changed:
             self._changed.notify_all()
 
-    def wait(self, starts: NDArray[numpy.int64], nbytes: int) -> None:
+    def wait(self, starts: Ends, nbytes: int | Ends) -> None:
         """Wait until rows are in memory.
 
         If this would take long, they are fetched out of order.
         """
         if not starts.size:
             return
-        last = min(int(starts.max()) + nbytes, self._end)
+        ends = starts + nbytes
+        last = min(int(ends.max()), self._end)
         # A fork drops the tasks that are left.
         if not self.is_done and self.background.is_idle:
             self._go_on()
@@ -154,9 +156,10 @@ class SequentialRead:
                     break
                 self._changed.wait(left)
         if self.read_to < last:
-            self._fetch(starts[starts + nbytes > self.read_to], nbytes)
+            is_missing = ends > self.read_to
+            self._fetch(starts[is_missing], (ends - starts)[is_missing])
 
-    def _fetch(self, starts: NDArray[numpy.int64], nbytes: int) -> None:
+    def _fetch(self, starts: Ends, nbytes: Ends) -> None:
         began = time.monotonic()
         # Sequential reading pauses: a disk that has megabytes to read would
         # answer late.
@@ -238,18 +241,18 @@ class LocalPaging:
         return self._by_rows is not None or (
             ordered is not None and not ordered.is_done)
 
-    def prefetch(self, starts: Ends, nbytes: int) -> None:
+    def prefetch(self, starts: Ends, nbytes: int | Ends) -> None:
         """Prefetch pieces in the background."""
         by_rows = self._by_rows
         if by_rows is not None:
             advise_rows(self._file, by_rows, starts, nbytes)
 
-    def widen(self, starts: Ends, nbytes: int) -> tuple[Ends, Ends]:
+    def widen(self, starts: Ends, nbytes: int | Ends) -> tuple[Ends, Ends]:
         """Return the ranges of pieces, unchanged."""
         return starts, starts + nbytes
 
     @contextlib.contextmanager
-    def fetched(self, starts: Ends, nbytes: int) -> Iterator[None]:
+    def fetched(self, starts: Ends, nbytes: int | Ends) -> Iterator[None]:
         """Read pieces; return a context in which they are in memory."""
         ordered = self._ordered
         if ordered is None:

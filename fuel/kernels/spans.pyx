@@ -1,0 +1,86 @@
+"""Spans of files, each read into a bytes object of its own."""
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+
+cdef extern from *:
+    """
+    #ifdef _WIN32
+    /* There is no positional read: the caller reads the span itself. */
+    static int64_t fuel_read_at(int descriptor, char *out, int64_t nbytes,
+                                int64_t address) { return -1; }
+    #else
+    #include <errno.h>
+    #include <unistd.h>
+    /* The number of bytes that were read; fewer than `nbytes` at the end of
+       the file, and after an error. */
+    static int64_t fuel_read_at(int descriptor, char *out, int64_t nbytes,
+                                int64_t address)
+    {
+        int64_t total = 0;
+        while (total < nbytes) {
+            ssize_t found = pread(descriptor, out + total, nbytes - total,
+                                  address + total);
+            if (found < 0 && errno == EINTR) {
+                continue;
+            }
+            if (found <= 0) {
+                break;
+            }
+            total += found;
+        }
+        return total;
+    }
+    #endif
+    """
+    int64_t fuel_read_at(int descriptor, char *out, int64_t nbytes,
+                         int64_t address) noexcept nogil
+
+
+def read_spans(const int64_t[::1] descriptors, const int64_t[::1] addresses,
+               const int64_t[::1] sizes):
+    """Return the bytes of spans, in the order in which they are given.
+
+    `descriptors`: the open file of each span.
+    `addresses`, `sizes`: where each span begins in its file, and the number
+        of its bytes. A span of a negative size is left out.
+    Returns: a list with the bytes of each span, or None in the place of a
+        span that is left out, or that cannot be read in full.
+
+    Examples
+    --------
+    >>> import numpy, tempfile
+    >>> with tempfile.TemporaryFile(buffering=0) as file:
+    ...     _ = file.write(b'abcdef')
+    ...     read_spans(numpy.full(3, file.fileno()), numpy.array([4, 1, 5]),
+    ...                numpy.array([2, 3, 2]))
+    [b'ef', b'bcd', None]
+    """
+    cdef Py_ssize_t count = sizes.shape[0], place
+    cdef list found = [None] * count
+    cdef char **places
+    cdef bytes content
+    if descriptors.shape[0] != count or addresses.shape[0] != count:
+        raise ValueError('descriptors, addresses and sizes differ in length')
+    places = <char **>malloc((count + 1) * sizeof(char *))
+    if places == NULL:
+        raise MemoryError
+    try:
+        for place in range(count):
+            places[place] = NULL
+            if sizes[place] >= 0:
+                content = PyBytes_FromStringAndSize(NULL, sizes[place])
+                places[place] = PyBytes_AS_STRING(content)
+                found[place] = content
+        with nogil:
+            for place in range(count):
+                if places[place] != NULL and fuel_read_at(
+                        <int>descriptors[place], places[place], sizes[place],
+                        addresses[place]) == sizes[place]:
+                    places[place] = NULL
+        for place in range(count):
+            if places[place] != NULL:
+                found[place] = None
+    finally:
+        free(places)
+    return found

@@ -1,0 +1,219 @@
+"""Readers of fields of records that lie at any places in files."""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any, NamedTuple, Never
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.exceptions import DamagedFileError
+from fuel.kernels.spans import read_spans
+from fuel.storage.file_bytes import (
+    Ends, FileBytes, RawFile, files_of, is_local, is_remote, starts_of)
+from fuel.storage.paging import paging_of
+from fuel.storage.reader import (
+    Reader, StoredPieces, no_ranges, part_numbers)
+from fuel.utils.io_counts import io_counts
+
+IndexArray = NDArray[numpy.intp]
+#: The start of a field that a record does not have.
+ABSENT = -1
+OBJECT = numpy.dtype(object)
+
+
+class FieldType(NamedTuple):
+    """The type of the values of a field, and how bytes become values.
+
+    `dtype`: type of a value; object for bytes, text and lists, and for arrays
+        of different shapes.
+    `shape`: shape of a value.
+    `decode`: takes bytes and returns the value; it raises ValueError for
+        bytes that are not such a value. None if the bytes are the value:
+        those of `dtype`, or any bytes.
+    `stage`: name of the stage that decodes the values, such as
+        ``ImagesFromBytes``; '' if there is none.
+    `elements`: type of the elements of arrays of different shapes; None for
+        other values.
+    """
+
+    dtype: numpy.dtype[Any] = OBJECT
+    shape: tuple[int, ...] = ()
+    decode: Callable[[bytes], Any] | None = None
+    stage: str = ''
+    elements: numpy.dtype[Any] | None = None
+
+    def value(self, content: bytes) -> Any:
+        """Return the value of bytes."""
+        if self.decode is not None:
+            return self.decode(content)
+        return content if self.dtype.hasobject else numpy.frombuffer(
+            content, self.dtype).reshape(self.shape)
+
+    def as_object(self) -> FieldType:
+        """Return the type of the same values as objects, for a field that
+        some records lack: there, the value is None."""
+        return self if self.dtype.hasobject else FieldType(decode=self.value)
+
+
+class FieldReader(Reader):
+    """Reader of a field of records, whose bytes may lie at any places.
+
+    `file`: the file, or several files as one.
+    `spans`: the start of the field in each record, and the number of its
+        bytes; the start is `ABSENT` in a record without the field.
+    `bounds`: the first record of each file, and the number of records.
+    `where`: takes the number of a record and returns a text that names it, for
+        errors.
+    `refuse_absent`: takes the number of a record without the field, and raises
+        an error; None if the value of such a record is None.
+    """
+
+    def __init__(self, file: FileBytes, name: str, spans: tuple[Ends, Ends],
+                 field: FieldType, bounds: IndexArray,
+                 where: Callable[[int], str],
+                 refuse_absent: Callable[[int], Never] | None = None,
+                 ) -> None:
+        starts, sizes = spans
+        here = starts >= 0
+        if refuse_absent is None and not here.all():
+            field = field.as_object()
+        super().__init__(file.path, name, (len(starts), *field.shape),
+                         field.dtype)
+        self.files = files_of(file)
+        self.field = field
+        self.element_type = field.elements
+        self.part_bounds = bounds
+        self._file = file
+        self._remote = file if is_remote(file) else None
+        self._starts, self._sizes = starts, sizes
+        self._where = where
+        self._refuse_absent = refuse_absent
+        self._origins = starts_of(file)
+        # Files that are decoded as a whole have no descriptor.
+        self._descriptors = numpy.array([
+            one.state[0] for one in self.files if isinstance(one, RawFile)])
+        self._is_plain = len(self._descriptors) == len(self.files)
+        self._paging = paging_of(file) if self._remote is not None or (
+            is_local(file) and self._is_plain) else None
+        self._extent = (int(starts[here].min()),
+                        int((starts + sizes)[here].max()),
+                        int(sizes[here].sum())) if here.any() else None
+
+    def check_absent(self) -> None:
+        """Refuse the first record without the field, unless its value is
+        None."""
+        is_absent = self._starts < 0
+        if self._refuse_absent is not None and is_absent.any():
+            self._refuse_absent(int(is_absent.argmax()))
+
+    def prefetch_budget(self, rows: slice | IndexArray) -> int | None:
+        """See :meth:`Reader.prefetch_budget`."""
+        if self._extent is None or self._paging is None:
+            return None
+        return self._paging.begin(*self._extent)
+
+    def prefetch(self, rows: IndexArray, budget: int,
+                 ahead: Any = None) -> int | None:
+        """See :meth:`Reader.prefetch`."""
+        starts, sizes = self._spans(rows)
+        nbytes = int(sizes.sum())
+        if nbytes > budget:
+            return None
+        if self._paging is not None:
+            self._paging.prefetch(starts, sizes)
+        return nbytes
+
+    def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
+        """See :meth:`Reader.byte_ranges`."""
+        starts, sizes = self._spans(rows)
+        if self._paging is None or not len(starts):
+            return no_ranges()
+        return self._paging.widen(starts, sizes)
+
+    def fetch_budget(self, rows: slice | IndexArray) -> int | None:
+        """See :meth:`Reader.fetch_budget`."""
+        self.prefetch_budget(rows)
+        if self._remote is None or self._paging is None or (
+                not self._paging.fetches_first):
+            return None
+        return self._remote.prefetch_budget()
+
+    def fetch(self, rows: IndexArray, budget: int) -> int | None:
+        """See :meth:`Reader.fetch`."""
+        assert self._remote is not None
+        ranges = self.byte_ranges(rows)
+        missing = self._remote.missing_bytes(*ranges)
+        if missing > budget:
+            return None
+        if missing:
+            self._remote.request(*ranges)
+        return missing
+
+    def pieces(self, rows: IndexArray) -> StoredPieces | None:
+        """See :meth:`Reader.pieces`."""
+        return None
+
+    def _spans(self, rows: IndexArray) -> tuple[Ends, Ends]:
+        """Return the spans of the rows that have the field."""
+        starts, sizes = self._starts[rows], self._sizes[rows]
+        here = starts >= 0
+        return (starts, sizes) if here.all() else (starts[here], sizes[here])
+
+    def _read_list(self, rows: IndexArray) -> NDArray[Any]:
+        self._check_list(rows)
+        contents = self._contents(rows)
+        if self.field.decode is None and self.dtype.hasobject:
+            return numpy.array(contents, object)
+        batch = numpy.empty((len(rows), *self.shape[1:]), self.dtype)
+        value = self.field.value
+        for place, content in enumerate(contents):
+            try:
+                batch[place] = None if content is None else value(content)
+            # Text may be nested too deeply, and numbers may be too large.
+            except (ValueError, OverflowError, RecursionError) as error:
+                raise ValueError(
+                    f'{self._place_of(int(rows[place]))}: {error}'
+                ) from error
+        return batch
+
+    def _contents(self, rows: IndexArray) -> list[bytes | None]:
+        """Return the bytes of rows; None for a row without the field.
+
+        Raises: DamagedFileError if a file was changed or cut.
+        """
+        starts, sizes = self._starts[rows], self._sizes[rows]
+        here = starts >= 0
+        if self._refuse_absent is not None and not here.all():
+            self._refuse_absent(int(rows[here.argmin()]))
+        numbers = part_numbers(self._origins, starts)
+        numbers[~here] = 0
+        with contextlib.ExitStack() as stack:
+            if self._paging is not None and self._paging.fetches_first:
+                stack.enter_context(self._paging.fetched(
+                    starts[here], sizes[here]))
+            if self._is_plain:
+                contents: list[bytes | None] = read_spans(
+                    self._descriptors[numbers],
+                    starts - self._origins[numbers],
+                    numpy.where(here, sizes, -1))
+                io_counts.count(bytes_read=int(sizes[here].sum()))
+            else:
+                contents = [
+                    None if start < 0 else self._file.read(start, size)
+                    for start, size in zip(
+                        starts.tolist(), sizes.tolist(), strict=True)]
+        for number in numpy.unique(numbers[here]).tolist():
+            self.files[number].check()
+        for row, content, is_here, size in zip(
+                rows.tolist(), contents, here.tolist(), sizes.tolist(),
+                strict=True):
+            if is_here and (content is None or len(content) < size):
+                raise DamagedFileError(
+                    f'{self._place_of(row)}: {size} bytes cannot be read: '
+                    f'the disk or the file is damaged')
+        return contents
+
+    def _place_of(self, row: int) -> str:
+        return f'{self._where(row)}, source {self.name!r}'
