@@ -35,6 +35,10 @@ XZ_MAGIC = b'\xfd7zXZ\0'
 BZ2_MAGIC = b'BZh', b'1AY&SY'
 
 
+class UnreadableMember(BadInputFile):
+    """A sound member that is a link or a device, or sparse."""
+
+
 class Member(NamedTuple):
     """A regular file of an archive: its name, and where its bytes are."""
 
@@ -69,24 +73,30 @@ class Tar:
         """Return the regular files, in the order of the archive."""
         return list(self.walk())
 
-    def walk(self, max_size: int = MAX_MEMBER) -> Iterator[Member]:
+    def walk(self, max_size: int = MAX_MEMBER,
+             is_unpacked: bool = True) -> Iterator[Member]:
         """Iterate over the regular files, in the order of the archive;
         raise `BadInputFile` for a link, a device, a name that leads out of
-        the folder, and a file of more than `max_size` bytes."""
+        the folder, and a file of more than `max_size` bytes.
+
+        `is_unpacked`: whether files are written under the names; otherwise,
+            they may have any name.
+        """
         position = self._start
         while (found := self._next(position)) is not None:
             header, position = found
             name = header.name
-            check_name(self.path, name)
+            if is_unpacked:
+                check_name(self.path, name)
             if header.kind == FOLDER or (
                     header.kind in REGULAR and name.endswith('/')):
                 continue
             if header.kind == SPARSE:
-                raise BadInputFile(self.path, f'the member {name!r} is '
-                                   'sparse')
+                raise UnreadableMember(
+                    self.path, f'the member {name!r} is sparse')
             if header.kind not in REGULAR:
-                raise BadInputFile(self.path, f'the member {name!r} is a '
-                                   'link or a device')
+                raise UnreadableMember(
+                    self.path, f'the member {name!r} is a link or a device')
             check_size(self.path, name, header.size, max_size)
             if self._stop is not None and (
                     position + header.size > self._stop):
@@ -167,7 +177,8 @@ class Tar:
 
 
 def _text(content: bytes) -> str:
-    return content.decode('utf8', 'replace')
+    # Names that differ stay different, whatever their bytes.
+    return content.decode('utf8', 'surrogateescape')
 
 
 def _parse(block: bytes, path: str) -> _Header:
