@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from fuel.datasets.omniglot import Omniglot as Omniglot
     from fuel.datasets.random_splits import random_split as random_split
     from fuel.datasets.runs import Runs as Runs
+    from fuel.datasets.shards.tar import TarDataset as TarDataset
     from fuel.datasets.stl10 import STL10 as STL10
     from fuel.datasets.svhn import SVHN as SVHN
     from fuel.datasets.text import TextFile as TextFile
@@ -54,8 +55,8 @@ _LAZY = {'CSR': 'columns', 'CSVDataset': 'csv', 'Categorical': 'columns',
          'HDF5Dataset': 'hdf5_dataset', 'JSONLDataset': 'jsonl',
          'NPYDataset': 'npy', 'PerRun': 'columns', 'PerStep': 'columns',
          'Ragged': 'columns', 'Rows': 'columns', 'Runs': 'runs',
-         'Scaled': 'columns', 'TextFile': 'text', 'Windows': 'windows',
-         'random_split': 'random_splits'}
+         'Scaled': 'columns', 'TarDataset': 'shards.tar', 'TextFile': 'text',
+         'Windows': 'windows', 'random_split': 'random_splits'}
 
 # Modules with functions and classes of their own.
 _MODULES = ('built_in', 'hdf5', 'toy', 'vocabulary')

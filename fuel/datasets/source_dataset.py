@@ -397,4 +397,6 @@ def with_masks(sources: Iterable[str],
 
 
 def _type_of(reader: Reader) -> SourceType:
+    if reader.element_type is not None:
+        return SourceType(reader.element_type)
     return SourceType(reader.dtype, reader.shape[1:])

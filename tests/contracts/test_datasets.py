@@ -13,6 +13,7 @@ from fuel.datasets import (
     JSONLDataset,
     NPYDataset,
     Runs,
+    TarDataset,
     Windows,
 )
 from fuel.datasets.text import TextFile
@@ -42,6 +43,10 @@ DATASETS = {
         folder, splits={'train': [7, 1, 12, 3, 4, 5, 0, 9, 13]},
         which_sets=('train',)),
     'NPYDataset': lambda folder: NPYDataset(folder / 'pairs.npy'),
+    'TarDataset': lambda folder: TarDataset(folder / 'digits.tar'),
+    'TarDataset split': lambda folder: TarDataset(
+        folder / 'digits.tar', ['cls', 'jpg'], which_sets=('train',),
+        splits={'train': [7, 1, 12, 3, 4, 5, 0, 9, 13]}),
     'CSVDataset': lambda folder: CSVDataset(folder / 'pairs.csv'),
     'JSONLDataset': lambda folder: JSONLDataset(folder / 'notes.jsonl'),
     'JSONLDataset masks': lambda folder: JSONLDataset(

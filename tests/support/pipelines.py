@@ -13,6 +13,7 @@ import h5py
 import numpy
 from PIL import Image
 from support.sparse_rows import SparseDataset, random_csr
+from support.tar_files import digits, write_tar
 
 from fuel.datasets import (
     CSR,
@@ -30,6 +31,7 @@ from fuel.datasets import (
     Ragged,
     Scaled,
     Runs,
+    TarDataset,
     Windows,
 )
 from fuel.datasets.hdf5 import PytablesDataset
@@ -179,6 +181,7 @@ def write_files(folder):
                        'tokens': pair[:number % 3], 'text': 'a' * number,
                        'tags': [{'is_odd': bool(number % 2)}]}, file)
             file.write('\n')
+    write_tar(folder / 'digits.tar', digits(count=N))
     for number in range(2):
         (folder / f'{number}.txt').write_text('a b\nc\n\nb b a\n' * 2)
 
@@ -567,6 +570,9 @@ PIPELINES = {
         dataset=NPYDataset(f / 'pairs.npy')),
     'NPYDataset compressed': lambda f: batches(
         dataset=NPYDataset(f / 'pairs.npz')),
+    'TarDataset': lambda f: batches(dataset=TarDataset(f / 'digits.tar')),
+    'TarDataset examples': lambda f: examples(
+        dataset=TarDataset(f / 'digits.tar', ['cls', 'txt'])),
     'CSVDataset': lambda f: batches(dataset=CSVDataset(f / 'pairs.csv')),
     'CSVDataset examples': lambda f: examples(
         dataset=CSVDataset(f / 'pairs.csv', {'x': ['a', 'b']})),

@@ -1,0 +1,1 @@
+"""Data sets in shards of records: tar archives, MDS, TFRecord."""

@@ -1,0 +1,251 @@
+"""The base of data sets whose records lie in shards."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Never, Unpack
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.columns.base import written_call
+from fuel.datasets.columns.part_names import (
+    as_list, files_in_order, fixed_files, shown_paths)
+from fuel.datasets.options import DatasetOptions
+from fuel.datasets.rows import check_same_length
+from fuel.datasets.shards.table import RecordTable, Texts
+from fuel.datasets.source_dataset import RowsDataset, by_source
+from fuel.datasets.sources import RowPlaces, places_in_files
+from fuel.datasets.text_files import check_is_file
+from fuel.describe.pipeline import dataset_text
+from fuel.remote.location import WithStorageOptions
+from fuel.remote.urls import StorageOptions
+from fuel.storage import Reader
+from fuel.storage.file_bytes import (
+    Ends, FileBytes, files_of, join_files, raw_files_at, starts_of)
+from fuel.storage.reader import no_ranges
+from fuel.storage.spans import FieldType, FieldReader
+from fuel.suggestions import did_you_mean
+from fuel.utils.arguments import try_call
+
+IndexArray = NDArray[numpy.intp]
+#: Name of the source with the keys of records.
+KEY = 'key'
+
+
+def where_in(table: RecordTable, paths: Sequence[str], noun: str,
+             record: int) -> str:
+    """Return file and key, or number, of a record for errors."""
+    number = table.file_of(record)
+    name = (repr(table.keys[record]) if table.keys is not None
+            else record - int(table.bounds[number]))
+    return f'{paths[number]}, {noun} {name}'
+
+
+def refuse_absent(where: Callable[[int], str], field: str,
+                  record: int) -> Never:
+    """Raise ValueError about a record without a field."""
+    raise ValueError(
+        f'{where(record)}: it has no field {field!r}, which others have: pass '
+        f"missing='none' to have None in its place, or leave the field out "
+        f'with columns=...')
+
+
+class KeyReader(Reader):
+    """Reader of the keys of records."""
+
+    def __init__(self, file: FileBytes, keys: Texts,
+                 bounds: IndexArray) -> None:
+        super().__init__(file.path, KEY, (len(keys),), numpy.dtype(object))
+        self.files = files_of(file)
+        self.part_bounds = bounds
+        self._keys = keys
+
+    def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
+        """Return no ranges: the keys are in memory."""
+        return no_ranges()
+
+    def _read_list(self, rows: IndexArray) -> NDArray[Any]:
+        self._check_list(rows)
+        return numpy.array(list(map(self._keys.__getitem__, rows.tolist())),
+                           object)
+
+
+class ShardDataset(RowsDataset, WithStorageOptions):
+    """Base of the data sets whose records lie in shards.
+
+    Subclasses implement `_find_records` and `_type_of_field`.
+
+    Parameters
+    ----------
+    path : str, path-like or list of them
+        A file, its URL, a list of files, or a pattern such as
+        ``'data/*.tar'``.
+    columns : dict or list of str, optional
+        A dict maps each source to a field; a list names the fields that become
+        sources. Defaults to all fields, sorted by name, and the key.
+    missing : {'error', 'none'}, optional
+        Whether a record without a field is an error (the default), or has None
+        in its place.
+    which_sets, splits
+        As for :class:`~fuel.datasets.npy.NPYDataset`.
+    storage_options : dict, optional
+        For a URL, as for :class:`~fuel.datasets.hdf5.H5PYDataset`.
+    **kwargs
+        `sources` and `axis_labels`, as for :class:`Dataset`.
+    """
+
+    #: The kind of the files, for errors.
+    kind: ClassVar[str]
+    #: Word for a record, for errors.
+    noun: ClassVar[str] = 'record'
+    unsaved_arguments = ('path', 'storage_options')
+    path: str | list[str]
+    #: The places of the fields in the files.
+    table: RecordTable
+
+    def __init__(self, path: Any,
+                 columns: Mapping[str, str] | Sequence[str] | None = None,
+                 missing: str = 'error',
+                 which_sets: Sequence[str] | None = None,
+                 splits: Mapping[str, Any] | None = None,
+                 storage_options: StorageOptions | None = None,
+                 **kwargs: Unpack[DatasetOptions]) -> None:
+        if missing not in ('error', 'none'):
+            raise ValueError(
+                f"missing must be 'error' or 'none', got {missing!r}")
+        self.path = fixed_files(type(self).__name__, path, storage_options)
+        self.missing = missing
+        self._splits = splits
+        self.columns = columns if columns is None else by_source(columns)
+        self._load_for(kwargs.get('sources'))
+        super().__init__(which_sets, splits, tuple(self.readers), **kwargs)
+
+    def load(self) -> None:
+        """Open the files, and find their records."""
+        paths = as_list(self.path)
+        for path in paths:
+            check_is_file(path, self.kind)
+        files = self._open_shards(raw_files_at(paths))
+        table = self._find_records(files)
+        file = join_files(files)
+        where = partial(where_in, table, paths, self.noun)
+        refuse = partial(refuse_absent, where) if (
+            self.missing == 'error') else None
+        readers: dict[str, Reader] = {}
+        for source, field in self._columns_of(table).items():
+            if field == KEY and field not in table.fields:
+                assert table.keys is not None
+                readers[source] = KeyReader(file, table.keys, table.bounds)
+            else:
+                readers[source] = FieldReader(
+                    file, source, table.in_joined(field, starts_of(file)),
+                    self._type_of_field(field, table, files), table.bounds,
+                    where, refuse and partial(refuse, field))
+        file.check()
+        self.readers, self.table = readers, table
+        self._check_absent(vars(self).get('_sources') or self._asked)
+
+    def _open_shards(self, files: list[FileBytes]) -> list[FileBytes]:
+        """Return the files in which the records lie."""
+        return files
+
+    def _find_records(self, files: Sequence[FileBytes]) -> RecordTable:
+        """Return the places of the records in the files."""
+        raise NotImplementedError
+
+    def _type_of_field(self, field: str, table: RecordTable,
+                       files: Sequence[FileBytes]) -> FieldType:
+        """Return what the bytes of a field are."""
+        raise NotImplementedError
+
+    def _columns_of(self, table: RecordTable) -> dict[str, str]:
+        """Return a dict from the sources to the fields that they read."""
+        known = [*table.fields]
+        if KEY not in known and table.keys is not None:
+            known.append(KEY)
+        if not len(table):
+            raise ValueError(
+                f'{", ".join(shown_paths(as_list(self.path)))}: there is no '
+                f'{self.noun}')
+        chosen = (dict(zip(known, known, strict=True))
+                  if self.columns is None else dict(self.columns))
+        for source, field in chosen.items():
+            if field not in known:
+                raise ValueError(
+                    f'columns: source {source!r} reads {field!r}, but there '
+                    f'is no such field: '
+                    f'{did_you_mean(field, known, "{} ")}the fields are '
+                    f'{known}')
+        return chosen
+
+    def _check_absent(self, sources: Sequence[str] | None) -> None:
+        """Raise ValueError if a record lacks the field of a source."""
+        for source, reader in self.readers.items():
+            if isinstance(reader, FieldReader) and (
+                    sources is None or source in sources):
+                reader.check_absent()
+
+    def _use_sources(self) -> None:
+        super()._use_sources()
+        self._check_absent(self.sources)
+
+    def places_of_rows(self, rows: IndexArray) -> RowPlaces:
+        """Return the files of rows, and their numbers in them."""
+        return places_in_files([str(path) for path in as_list(self.path)],
+                               self.table.bounds, rows)
+
+    def _check_renewed(self, before: dict[str, Reader],
+                       now: dict[str, Reader]) -> None:
+        for source in before.keys() & now.keys():
+            for path, count, new in zip(
+                    as_list(self.path),
+                    numpy.diff(before[source].part_bounds).tolist(),
+                    numpy.diff(now[source].part_bounds).tolist(),
+                    strict=True):
+                check_same_length(path, count, new)
+        super()._check_renewed(before, now)
+
+    def kept_arguments(self) -> Mapping[str, object]:
+        """Return the arguments that a saved state must fit; if there are
+        several files, also their names in order."""
+        return {**super().kept_arguments(), **files_in_order(self.path)}
+
+    def decoders(self) -> Iterator[str]:
+        """Yield the calls of the stages that decode the fields."""
+        stages: dict[str, list[str]] = {}
+        for source, reader in self.readers.items():
+            if source in self.sources and isinstance(reader, FieldReader) and (
+                    reader.field.stage):
+                stages.setdefault(reader.field.stage, []).append(source)
+        for stage, sources in stages.items():
+            yield f'{stage}(stream, which_sources={tuple(sources)})'
+
+    def details(self) -> Sequence[str]:
+        """Return the files, the stages that decode fields, and the splits."""
+        return [*shown_paths(as_list(self.path)),
+                *[f'decode with {call}' for call in self.decoders()],
+                *super().details()]
+
+    def __repr__(self) -> str:
+        """Return the call that makes the data set."""
+        columns = dict(zip(self.readers, self.readers, strict=True)) if (
+            self.columns is None) else self.columns
+        shown: Any = [*columns] if all(
+            source == field for source, field in columns.items()) else columns
+        options = try_call(None, lambda: self.storage_options)
+        path: Any = self.path
+        named = {'missing': self.missing if self.missing != 'error' else None,
+                 'which_sets': self.which_sets, 'splits': self._splits,
+                 'storage_options': options or None,
+                 'sources': vars(self).get('_sources')}
+        return written_call(
+            type(self).__name__,
+            [repr(list(map(str, path)) if isinstance(path, list)
+                  else str(path)), repr(shown)],
+            {name: value for name, value in named.items()
+             if value is not None})
+
+    def __str__(self) -> str:
+        """Return the call, and the known facts about the data set."""
+        return f'{self!r}\n{dataset_text(self)}'

@@ -1,0 +1,199 @@
+"""Tables of the places at which the fields of records lie in files.
+
+A table is made once, by a scan of the files, and kept on disk for the present
+state of the files. Since any program could have written what is kept, it is
+checked before it is used.
+"""
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.storage.file_bytes import Ends, FileBytes
+from fuel.storage.linked_files import FEWEST_KEPT, kept_arrays, keep_arrays
+from fuel.storage.part_index import Arrays
+from fuel.storage.spans import ABSENT
+from fuel.utils.threads import map_chunks
+
+IndexArray = NDArray[numpy.intp]
+
+
+class Texts:
+    """A list of texts that takes little memory, such as the keys of records.
+
+    `content`: the texts in UTF-8, one after the other.
+    `ends`: the end of each text in `content`.
+    """
+
+    def __init__(self, content: NDArray[numpy.uint8], ends: Ends) -> None:
+        self.content, self.ends = content, ends
+
+    @classmethod
+    def of(cls, texts: Sequence[bytes]) -> Texts:
+        """Return the texts of a list, each in UTF-8."""
+        return cls(numpy.frombuffer(b''.join(texts), numpy.uint8),
+                   numpy.cumsum([len(text) for text in texts], dtype='int64'))
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, number: int) -> str:
+        first = int(self.ends[number - 1]) if number else 0
+        # Names in archives may have any bytes.
+        return self.content[first:int(self.ends[number])].tobytes().decode(
+            errors='surrogateescape')
+
+
+class Scanned(NamedTuple):
+    """The records of one file.
+
+    `total`: number of records.
+    `fields`: for each field, the address of its bytes in the file, and the
+        number of these bytes, for each record; the address is `ABSENT` in a
+        record without the field.
+    `keys`: the keys of the records; None if they have no keys.
+    """
+
+    total: int
+    fields: Mapping[str, tuple[Ends, Ends]]
+    keys: Texts | None = None
+
+
+#: Finds the records of a file.
+Scan = Callable[[FileBytes], Scanned]
+
+
+class RecordTable:
+    """The places of the fields of records in several files.
+
+    `bounds`: the first record of each file, and the number of records.
+    `fields`: as in :class:`Scanned`, over all files; addresses are those in
+        each file.
+    `keys`: the keys of the records; None if they have no keys.
+    """
+
+    def __init__(self, bounds: IndexArray,
+                 fields: Mapping[str, tuple[Ends, Ends]],
+                 keys: Texts | None) -> None:
+        self.bounds, self.fields, self.keys = bounds, fields, keys
+
+    def __len__(self) -> int:
+        return int(self.bounds[-1])
+
+    def file_of(self, record: int) -> int:
+        """Return the number of the file that has a record."""
+        return int(self.bounds.searchsorted(record, 'right')) - 1
+
+    def in_joined(self, name: str, origins: Ends) -> tuple[Ends, Ends]:
+        """Return the places of a field by their addresses in the files joined
+        into one.
+
+        `origins`: the address of the first byte of each file.
+        """
+        starts, sizes = self.fields[name]
+        shift = numpy.repeat(origins, numpy.diff(self.bounds))
+        return numpy.where(starts >= 0, starts + shift, ABSENT), sizes
+
+
+def record_table(files: Sequence[FileBytes], key: str,
+                 scan: Scan) -> RecordTable:
+    """Return the table of the records in files, kept or made now.
+
+    `key`: what the table depends on besides the files, such as the format.
+    `scan`: finds the records of one file. Several threads call it.
+    """
+    kept = kept_arrays(files, f'records of {key}')
+    table = None if kept is None else _restored(kept, files)
+    if table is None:
+        table = _joined(map_chunks(
+            lambda first, stop: [scan(file) for file in files[first:stop]],
+            len(files)))
+        for file in files:
+            file.check()
+        if len(table) >= FEWEST_KEPT:
+            keep_arrays(files, f'records of {key}', _arrays(table))
+    return table
+
+
+def _joined(chunks: Sequence[Sequence[Scanned]]) -> RecordTable:
+    """Return the table of the records of several files."""
+    found = [one for chunk in chunks for one in chunk]
+    counts = [one.total for one in found]
+    names = sorted({name for one in found for name in one.fields})
+    fields = {}
+    for name in names:
+        columns = [one.fields.get(name) or (
+            numpy.full(one.total, ABSENT, numpy.int64),
+            numpy.zeros(one.total, numpy.int64)) for one in found]
+        starts, sizes = zip(*columns, strict=True)
+        fields[name] = numpy.concatenate(starts), numpy.concatenate(sizes)
+    keys = None
+    if all(one.keys is not None for one in found):
+        every: list[Any] = [one.keys for one in found]
+        lengths = numpy.cumsum([0, *[len(one.content) for one in every]])
+        keys = Texts(
+            numpy.concatenate([one.content for one in every]),
+            numpy.concatenate([one.ends + shift for one, shift in zip(
+                every, lengths.tolist(), strict=False)]))
+    return RecordTable(numpy.cumsum([0, *counts]).astype(numpy.intp), fields,
+                       keys)
+
+
+def _arrays(table: RecordTable) -> dict[str, NDArray[Any]]:
+    """Return the arrays from which :func:`_restored` makes a table."""
+    names = json.dumps([*table.fields]).encode()
+    arrays: dict[str, NDArray[Any]] = {
+        'bounds': table.bounds.astype(numpy.int64),
+        'names': numpy.frombuffer(names, numpy.uint8)}
+    for number, (starts, sizes) in enumerate(table.fields.values()):
+        arrays[f'starts{number}'], arrays[f'sizes{number}'] = starts, sizes
+    if table.keys is not None:
+        arrays['keys'] = table.keys.content
+        arrays['key_ends'] = table.keys.ends
+    return arrays
+
+
+def _restored(arrays: Arrays,
+              files: Sequence[FileBytes]) -> RecordTable | None:
+    """Return the table from which :func:`_arrays` made arrays; None if the
+    arrays are not sound."""
+    try:
+        bounds = _checked(arrays['bounds'], len(files) + 1)
+        count = int(bounds[-1])
+        _require(bounds[0] == 0 and (numpy.diff(bounds) >= 0).all())
+        stops = numpy.repeat([file.size for file in files],
+                             numpy.diff(bounds))
+        names = json.loads(arrays['names'].tobytes())
+        fields = {}
+        for number, name in enumerate(names):
+            starts = _checked(arrays[f'starts{number}'], count)
+            sizes = _checked(arrays[f'sizes{number}'], count)
+            _require(isinstance(name, str) and (starts >= ABSENT).all()
+                     and (sizes >= 0).all()
+                     and (sizes <= stops - starts).all())
+            fields[name] = starts, sizes
+        keys = None
+        if 'keys' in arrays:
+            ends = _checked(arrays['key_ends'], count)
+            content = arrays['keys']
+            _require(content.dtype == 'uint8' and content.ndim == 1
+                     and (numpy.diff(ends, prepend=0) >= 0).all()
+                     and (not count or ends[-1] == len(content)))
+            keys = Texts(content, ends)
+    except (KeyError, ValueError, TypeError):
+        return None
+    return RecordTable(bounds.astype(numpy.intp), fields, keys)
+
+
+def _checked(array: NDArray[Any], length: int) -> Ends:
+    _require(array.dtype == 'int64' and array.shape == (length,))
+    return array
+
+
+def _require(is_sound: Any) -> None:
+    if not is_sound:
+        raise ValueError

@@ -1,0 +1,294 @@
+"""Data sets in tar archives, with samples as WebDataset groups them."""
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.converters.raw.files import BadInputFile
+from fuel.converters.raw.tar import Member, Tar, UnreadableMember
+from fuel.datasets.shards.base import ShardDataset
+from fuel.datasets.shards.table import (
+    RecordTable, Scanned, Texts, record_table)
+from fuel.exceptions import DamagedFileError
+from fuel.storage.file_bytes import Ends, FileBytes
+from fuel.storage.layout import native_type
+from fuel.storage.npy import npy_array, npy_header
+from fuel.storage.spans import ABSENT, FieldType
+from fuel.utils import do_not_pickle_attributes
+
+__all__ = ['TarDataset']
+
+# The kind of the content of files, by the last part of their extension.
+KINDS = {
+    **dict.fromkeys(
+        ('bmp', 'gif', 'jpeg', 'jpg', 'pbm', 'pgm', 'png', 'ppm', 'tif',
+         'tiff', 'webp'), FieldType(stage='ImagesFromBytes')),
+    **dict.fromkeys(
+        ('aif', 'aiff', 'flac', 'mp3', 'oga', 'ogg', 'opus', 'wav'),
+        FieldType(stage='AudioFromBytes')),
+    **dict.fromkeys(('text', 'transcript', 'txt'),
+                    FieldType(decode=bytes.decode)),
+    **dict.fromkeys(('cls', 'cls2', 'id', 'index', 'inx'), FieldType(
+        numpy.dtype('int64'), decode=int)),
+    **dict.fromkeys(('jsn', 'json'), FieldType(decode=json.loads))}
+# First bytes of archives that are compressed as a whole, and the command that
+# decompresses them.
+COMPRESSED = {b'\x1f\x8b': ('gzip', 'gunzip'), b'BZh': ('bzip2', 'bunzip2'),
+              b'\xfd7zXZ\0': ('xz', 'unxz'),
+              b'\x28\xb5\x2f\xfd': ('zstd', 'unzstd')}
+# Most arrays of a field whose headers are read to find its type, and the bytes
+# that are read of each.
+PROBES = 8
+HEAD = 1 << 12
+# Members of archives may have any size.
+ANY_SIZE = 1 << 63
+
+
+def split_name(name: str) -> tuple[str, str] | None:
+    """Return the key and the extension in the name of a member, as WebDataset
+    splits it; None for a member that belongs to no sample.
+
+    Examples
+    --------
+    >>> split_name('train/0001.seg.PNG')
+    ('train/0001', 'seg.png')
+    >>> split_name('README') is None
+    True
+    """
+    folder, slash, base = name.rpartition('/')
+    stem, _, extension = base.partition('.')
+    # The folder takes the place of an empty stem, unless it has a dot.
+    if not extension or (not stem and (
+            not slash or '.' in folder.rpartition('/')[2])):
+        return None
+    first = name.partition('/')[0]
+    if len(first) > 3 and first[:2] == first[-2:] == '__':
+        return None
+    return f'{folder}{slash}{stem}', extension.lower()
+
+
+@do_not_pickle_attributes('readers', 'table')
+class TarDataset(ShardDataset):
+    """A data set in tar archives, such as those of WebDataset.
+
+    The archives stay as they are. Members that follow each other and have one
+    key are a sample. The key is the name of a member, with its folder, up to
+    the first dot of its last part; the extension after that dot, in lower
+    case, is the name of the field. Members without an extension, and those in
+    a folder with a name like ``__this__``, are left out.
+
+    The headers of all members are read when an archive is opened for the first
+    time; their places are kept on disk. After that, only the bytes of the
+    requested samples are read, in any order.
+
+    Parameters
+    ----------
+    path : str, path-like or list of them
+        An archive, its URL, a list of archives, or a pattern such as
+        ``'data/*.tar'``. The samples of several archives follow each other;
+        the files of a pattern come in natural order.
+    columns : dict or list of str, optional
+        A dict maps each source to an extension; a list names the extensions
+        that become sources. Defaults to all extensions, sorted, and ``'key'``,
+        the keys of the samples.
+    missing : {'error', 'none'}, optional
+        Whether a sample without one of the fields is an error (the default),
+        or has None in its place.
+    which_sets, splits
+        As for :class:`~fuel.datasets.npy.NPYDataset`.
+    storage_options : dict, optional
+        For URLs, as for :class:`~fuel.datasets.hdf5.H5PYDataset`.
+    **kwargs
+        `sources` and `axis_labels`, as for :class:`Dataset`.
+
+    Attributes
+    ----------
+    num_examples : int
+    storage_options : dict or None
+        Options without credentials; options with credentials may be
+        assigned. None for local files.
+    readers : dict of str to Reader
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file is missing.
+    ValueError
+        If an archive is compressed, if a sample has an extension twice or
+        lacks a field, if a member is a link or sparse, if a field is not what
+        its extension says, or if there is no such field. The error names the
+        archive and the sample or member.
+    DamagedFileError
+        If an archive is cut or damaged.
+
+    Notes
+    -----
+    By the last part of the extension, a field is text (``txt``, ``text``,
+    ``transcript``), an int64 (``cls``, ``cls2``, ``index``, ``inx``, ``id``),
+    what ``json.loads`` returns (``json``,
+    ``jsn``), or an array (``npy``, without pickles). Arrays of one shape are
+    one array in a batch; otherwise a batch has an array for each. Other fields
+    are bytes. ``print(dataset)`` shows the stages that decode images and
+    sounds.
+
+    The same key in another place of the archive is another sample. A pickle
+    holds the path, not the samples.
+
+    Examples
+    --------
+    >>> import io, os, tarfile, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, 'digits.tar')
+    >>> with tarfile.open(path, 'w') as archive:
+    ...     for name, content in [('a.cls', b'7'), ('a.txt', b'seven'),
+    ...                           ('b.cls', b'9'), ('b.txt', b'nine')]:
+    ...         member = tarfile.TarInfo(name)
+    ...         member.size = len(content)
+    ...         archive.addfile(member, io.BytesIO(content))
+    >>> dataset = TarDataset(path, {'label': 'cls', 'word': 'txt'})
+    >>> dataset.get_data(None, [1, 0])
+    (array([9, 7]), array(['nine', 'seven'], dtype=object))
+    >>> TarDataset(path).sources
+    ('cls', 'txt', 'key')
+    >>> folder.cleanup()
+    """
+
+    kind = 'tar'
+    noun = 'sample'
+
+    def _find_records(self, files: Sequence[FileBytes]) -> RecordTable:
+        return record_table(files, 'tar', scan)
+
+    def _type_of_field(self, field: str, table: RecordTable,
+                       files: Sequence[FileBytes]) -> FieldType:
+        kind = field.rpartition('.')[2]
+        if kind == 'npy':
+            return _type_of_arrays(field, table, files)
+        return KINDS.get(kind, FieldType())
+
+
+def _type_of_arrays(field: str, table: RecordTable,
+                    files: Sequence[FileBytes]) -> FieldType:
+    """Return the type of the arrays in a field.
+
+    Arrays of one shape have files of one size, and some are looked at.
+    """
+    starts, sizes = table.fields[field]
+    here = numpy.flatnonzero(starts >= 0)
+    places = numpy.linspace(0, len(here) - 1, min(PROBES, len(here)))
+    found = set()
+    for record in here[places.astype(int)].tolist():
+        head = files[table.file_of(record)].read(
+            int(starts[record]), min(int(sizes[record]), HEAD))
+        try:
+            header = npy_header(head)
+        except ValueError:
+            # The error is raised where the record is read.
+            continue
+        found.add((native_type(header.dtype), header.shape))
+    dtypes = {dtype for dtype, _ in found}
+    if len(found) == 1 and (sizes[here] == sizes[here[0]]).all():
+        dtype, shape = found.pop()
+        return FieldType(dtype, shape, partial(_array_like, dtype, shape))
+    if len(dtypes) == 1:
+        dtype = dtypes.pop()
+        return FieldType(decode=partial(_array_like, dtype, None),
+                         elements=dtype)
+    return FieldType(decode=npy_array)
+
+
+def _array_like(dtype: numpy.dtype[Any], shape: tuple[int, ...] | None,
+                content: bytes) -> NDArray[Any]:
+    """Return the array in a file; raise ValueError if it has another type, or
+    another shape, than the first ones."""
+    array = npy_array(content)
+    if array.dtype != dtype or (shape is not None and array.shape != shape):
+        of_shape = '' if shape is None else f' of shape {shape}'
+        raise ValueError(
+            f'the arrays are {dtype}{of_shape} by the first ones, and this '
+            f'one is {array.dtype} of shape {array.shape}: leave the field '
+            f'out with columns=..., or write arrays of one type and shape')
+    return array
+
+
+class _Stream:
+    """A file as :class:`Tar` reads it."""
+
+    def __init__(self, file: FileBytes) -> None:
+        self._file, self._place = file, 0
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        self._place = place
+        return place
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._file.read(self._place, size)
+        self._place += len(content)
+        return content
+
+
+def _members(file: FileBytes) -> Iterator[Member]:
+    """Iterate over the members of an archive that are regular files."""
+    head = file.read(0, 8)
+    for magic, (name, command) in COMPRESSED.items():
+        if head.startswith(magic):
+            raise ValueError(
+                f'{file.path} is compressed with {name}, and samples are read '
+                f'at their places, in any order: decompress it with '
+                f'{command}')
+    after = ''
+    try:
+        for member in Tar(_Stream(file), file.path, 0, file.size).walk(
+                ANY_SIZE, is_unpacked=False):
+            yield member
+            after = f', after the member {member.name!r}'
+    except UnreadableMember as error:
+        raise ValueError(
+            f'{file.path}: {error.problem}, and samples are regular files: '
+            f'write the archive without it') from error
+    except BadInputFile as error:
+        raise DamagedFileError(
+            f'{file.path}{after}: {error.problem}: restore it from its origin'
+        ) from error
+
+
+def scan(file: FileBytes) -> Scanned:
+    """Find the samples of an archive."""
+    fields: dict[str, tuple[list[int], list[int], list[int]]] = {}
+    keys: list[bytes] = []
+    last = None
+    for member in _members(file):
+        split = split_name(member.name)
+        if split is None:
+            continue
+        key, extension = split
+        if key != last:
+            last = key
+            keys.append(key.encode(errors='surrogateescape'))
+        numbers, starts, sizes = fields.setdefault(extension, ([], [], []))
+        if numbers and numbers[-1] == len(keys) - 1:
+            raise ValueError(
+                f'{file.path}, sample {key!r}: there are two members with the '
+                f'extension {extension!r}, the second is {member.name!r}: '
+                f'write the archive with different extensions')
+        numbers.append(len(keys) - 1)
+        starts.append(member.offset)
+        sizes.append(member.size)
+    return Scanned(len(keys), {
+        name: _full(len(keys), *found) for name, found in fields.items()},
+        Texts.of(keys))
+
+
+def _full(count: int, numbers: list[int], starts: list[int],
+          sizes: list[int]) -> tuple[Ends, Ends]:
+    """Return the places of a field in all of `count` samples, from those in
+    the samples that have it."""
+    places = numpy.full(count, ABSENT, numpy.int64)
+    lengths = numpy.zeros(count, numpy.int64)
+    places[numbers], lengths[numbers] = starts, sizes
+    return places, lengths

@@ -1,0 +1,402 @@
+"""Data sets in tar archives."""
+import json
+import os
+import pickle
+import re
+import tarfile
+import threading
+
+import numpy
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from support.tar_files import change_header, digits, member, npy, write_tar
+
+from fuel import config
+from fuel.datasets import TarDataset
+from fuel.exceptions import DamagedFileError, StateMismatchError
+from fuel.streams import DataStream
+from fuel.transformers import MultiProcessing
+from fuel.utils.io_counts import io_counts
+
+FORMS = {'pax': tarfile.PAX_FORMAT, 'gnu': tarfile.GNU_FORMAT,
+         'ustar': tarfile.USTAR_FORMAT}
+
+
+def samples_of(path):
+    """Return pairs of key and contents, by `tarfile` and the pattern with
+    which WebDataset splits names."""
+    found = []
+    with tarfile.open(path) as archive:
+        for info in archive:
+            split = re.match(r'((?:.*/|)[^.]+)[.]([^/]*)$', info.name)
+            if not info.isreg() or not split or (
+                    re.match(r'__[^/]*__($|/)', info.name)):
+                continue
+            key, extension = split[1], split[2].lower()
+            if not found or found[-1][0] != key:
+                found.append((key, {}))
+            found[-1][1][extension] = archive.extractfile(info).read()
+    return found
+
+
+PARTS = st.text('ab_.é', min_size=1, max_size=3).filter(
+    lambda part: part not in ('.', '..') and not part.endswith('.'))
+NAMES = st.lists(PARTS, min_size=1, max_size=3).map('/'.join)
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(names=st.lists(NAMES, max_size=12, unique=True),
+       form=st.sampled_from(sorted(FORMS)),
+       deep=st.sampled_from(['', 'x' * 90 + '/' + 'y' * 80 + '/',
+                             'z' * 140 + '/' + 'ä' * 150 + '/']),
+       with_time=st.booleans())
+def test_samples_are_those_of_webdataset(tmp_path_factory, names, form, deep,
+                                         with_time):
+    """Names are short or long, with several dots, or none, in folders."""
+    if form == 'ustar':
+        deep = deep if deep.isascii() and len(deep) < 180 else ''
+        names = [name for name in names if name.isascii()]
+    path = tmp_path_factory.getbasetemp() / 'any.tar'
+    write_tar(path, [
+        member(f'{deep}{name}', b'%d' % number * number,
+               mtime=number + with_time / 2)
+        for number, name in enumerate(['first.a', *names])], FORMS[form])
+    wanted = samples_of(path)
+    dataset = TarDataset(path, missing='none')
+    assert [key for key, _ in wanted] == dataset[:][-1].tolist()
+    fields = sorted({name for _, sample in wanted for name in sample})
+    assert (*fields, 'key') == dataset.sources
+    order = numpy.random.permutation(len(wanted))
+    for field, column in zip(fields, dataset.get_data(None, order)[:-1],
+                             strict=True):
+        assert [wanted[row][1].get(field) for row in order] == column.tolist()
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Return an archive of ten samples."""
+    return write_tar(tmp_path / 'ten.tar', digits())
+
+
+def test_shards_are_read_in_any_order(tmp_path):
+    """Rows of several archives come as `tarfile` finds them."""
+    paths = [write_tar(tmp_path / f'{number}.tar', digits(
+        100 * number, 3 + number)) for number in (2, 10, 11)]
+    wanted = [sample for path in paths for sample in samples_of(path)]
+    dataset = TarDataset(tmp_path / '*.tar')
+    assert len(wanted) == len(dataset) == 5 + 13 + 14
+    rows = [*numpy.random.permutation(len(wanted)).tolist(), 4, 4]
+    labels, images, texts, keys = dataset.get_data(None, rows)
+    assert [wanted[row][0] for row in rows] == keys.tolist()
+    assert [wanted[row][1]['jpg'] for row in rows] == images.tolist()
+    assert [int(wanted[row][1]['cls']) for row in rows] == labels.tolist()
+    assert [wanted[row][1]['txt'].decode() for row in rows] == texts.tolist()
+    place = dataset.place_of_row(5 + 2)
+    assert (str(paths[1]), '', 2) == place
+
+
+def test_columns_and_splits_choose(path):
+    """Sources have any names; fields that are left out may be missing."""
+    dataset = TarDataset(
+        path, {'image': 'jpg', 'name': 'key'}, which_sets=('end', 'some'),
+        splits={'end': (8, 10), 'some': [3, 3]})
+    assert ('image', 'name') == dataset.sources
+    assert_array_equal(dataset[:][1], [
+        'part/00008', 'part/00009', 'part/00003', 'part/00003'])
+    assert dataset[0] == (b'image 8' * 3, 'part/00008')
+    again = eval(repr(dataset), {'TarDataset': TarDataset})
+    assert dataset[:][1].tolist() == again[:][1].tolist()
+    with pytest.raises(ValueError, match=r"reads 'jpeg', .*did you mean 'jpg'"
+                       r".*fields are \['cls', 'jpg', 'txt', 'key'\]"):
+        TarDataset(path, {'image': 'jpeg'})
+
+
+def test_field_named_key_is_the_field(tmp_path):
+    """The keys are then not a source."""
+    path = write_tar(tmp_path / 'a.tar', [('a.key', b'door')])
+    assert [b'door'] == TarDataset(path)[:][0].tolist()
+
+
+def test_fields_have_the_types_of_their_extensions(tmp_path):
+    """As in WebDataset's own decoders; other files are bytes."""
+    arrays = [numpy.arange(6, dtype='>f4').reshape(2, 3) + n for n in range(3)]
+    ragged = [numpy.arange(2 * n, dtype='<i2').reshape(n, 2)
+              for n in range(3)]
+    path = write_tar(tmp_path / 'a.tar', [
+        (f'{number}.{name}', content) for number in range(3)
+        for name, content in {
+            'cls': b'-%d\n' % number, 'json': b'{"a": [%d]}' % number,
+            'txt': 'ä'.encode() * number, 'x.npy': npy(arrays[number]),
+            'y.npy': npy(numpy.asfortranarray(ragged[number])),
+            'pkl': pickle.dumps(number), 'seg.PNG': b'png'}.items()])
+    dataset = TarDataset(path)
+    found = dict(zip(dataset.sources, dataset[[2, 0, 1]], strict=True))
+    assert [-2, 0, -1] == found['cls'].tolist()
+    assert numpy.int64 == found['cls'].dtype
+    assert [{'a': [n]} for n in (2, 0, 1)] == found['json'].tolist()
+    assert ['ää', '', 'ä'] == found['txt'].tolist()
+    assert_array_equal(numpy.stack(arrays)[[2, 0, 1]], found['x.npy'])
+    assert numpy.dtype('f4') == found['x.npy'].dtype
+    for array, number in zip(found['y.npy'], (2, 0, 1), strict=True):
+        assert_array_equal(ragged[number], array)
+        assert array.flags.writeable
+        assert array.flags.c_contiguous
+    assert pickle.dumps(2) == found['pkl'][0]
+    types = dataset.known_types()
+    assert (numpy.float32, (2, 3)) == types['x.npy'][:2]
+    assert (numpy.int16, None) == types['y.npy'][:2]
+    assert f'TarDataset({str(path)!r}, [' in str(dataset)
+    assert "ImagesFromBytes(stream, which_sources=('seg.png',))" in str(
+        dataset)
+    again = eval(repr(dataset), {'TarDataset': TarDataset})
+    assert dataset[0][0] == again[0][0]
+
+
+@pytest.mark.parametrize(('name', 'content', 'reason'), [
+    ('cls', b'cat', 'invalid literal'),
+    ('cls', b'9' * 30, 'too large'),
+    ('txt', b'\xff', "can't decode"),
+    ('json', b'{', 'Expecting property name'),
+    ('json', b'[' * 100000, 'recursion'),
+    ('npy', b'PK', 'magic string'),
+    ('npy', npy(numpy.zeros(3))[:-1], 'has 24 bytes, and there are 23'),
+    ('npy', npy(numpy.zeros(3)).replace(b'(3,)', b'(9,)'), '72 bytes'),
+    ('npy', npy(numpy.zeros((3, 1))), r'of shape \(3,\) by .* \(3, 1\)'),
+    ('npy', npy(numpy.array([1, 'a', {}], object)), 'pickles'),
+])
+def test_wrong_content_names_the_sample(tmp_path, name, content, reason):
+    """The other samples can be read, and streams can leave it out."""
+    sound = {'cls': b'1', 'txt': b'a', 'json': b'{}',
+             'npy': npy(numpy.zeros(3))}[name]
+    path = write_tar(tmp_path / 'a.tar', [
+        (f's{number}.{name}', sound if number != 35 else content)
+        for number in range(100)])
+    dataset = TarDataset(path)
+    assert 34 == len(dataset.get_data(None, slice(0, 34))[0])
+    with pytest.raises(ValueError, match=(
+            rf"a.tar, sample 's35', source '{name}': .*{reason}")):
+        dataset.get_data(None, [3, 35])
+    stream = DataStream(dataset, batch_size=10, on_error='skip')
+    keys = [key for *_, batch in stream.get_epoch_iterator() for key in batch]
+    assert [f's{n}' for n in range(100) if n != 35] == keys
+    assert 1 == stream.skipped_examples().count
+
+
+def test_missing_fields_are_an_error_or_none(tmp_path):
+    """Of sources that are used; None makes a source one of objects."""
+    path = write_tar(tmp_path / 'a.tar', [
+        ('a.cls', b'1'), ('a.jpg', b'x'), ('b.jpg', b'y'),
+        ('c.cls', b'3'), ('c.npy', npy(numpy.arange(3)))])
+    with pytest.raises(ValueError, match=(
+            r"a.tar, sample 'b': it has no field 'cls'.*missing='none'")):
+        TarDataset(path)
+    dataset = TarDataset(path, missing='none')
+    assert "missing='none'" in repr(dataset)
+    labels, images, arrays, _ = dataset[:]
+    assert [1, None, 3] == labels.tolist()
+    assert [b'x', b'y', None] == images.tolist()
+    assert [None, None] == arrays[:2].tolist()
+    assert_array_equal(numpy.arange(3), arrays[2])
+    keys = TarDataset(path, sources=('key',))
+    assert ['a', 'b', 'c'] == keys[:][0].tolist()
+    with pytest.raises(ValueError, match="'b': it has no field 'cls'"):
+        keys.sources = ('key', 'cls')
+    with pytest.raises(ValueError, match="missing must be 'error' or 'none'"):
+        TarDataset(path, missing='skip')
+
+
+def test_repeated_extension_is_an_error(tmp_path):
+    """The case does not matter; the same key later is another sample."""
+    path = write_tar(tmp_path / 'a.tar', [
+        ('a.x', b'1'), ('b.x', b'2'), ('a.x', b'3')])
+    assert [b'1', b'2', b'3'] == TarDataset(path)[:][0].tolist()
+    write_tar(path, [('a.x', b'1'), ('a.y', b'2'), ('a.X', b'3')])
+    with pytest.raises(ValueError, match=(
+            r"a.tar, sample 'a': there are two members.*'x'.*'a.X'")):
+        TarDataset(path)
+
+
+@pytest.mark.parametrize(('kind', 'why'), [
+    (tarfile.SYMTYPE, 'is a link'), (tarfile.LNKTYPE, 'is a link'),
+    (tarfile.FIFOTYPE, 'is a link or a device'),
+    (tarfile.GNUTYPE_SPARSE, 'is sparse')])
+def test_links_and_sparse_members_are_refused_by_name(tmp_path, kind, why):
+    """Their bytes are not in one place of the archive."""
+    path = write_tar(tmp_path / 'a.tar', [
+        ('a.x', b'1'), member('b.x', linkname='a.x', type=kind)])
+    with pytest.raises(ValueError, match=f"a.tar: the member 'b.x' {why}"):
+        TarDataset(path)
+
+
+def test_sparse_members_of_pax_are_refused(tmp_path):
+    """GNU tar writes them as regular files with another name."""
+    path = write_tar(tmp_path / 'a.tar', [member(
+        'GNUSparseFile.0/b.x', b'1', pax_headers={
+            'GNU.sparse.major': '1', 'GNU.sparse.name': 'b.x'})])
+    with pytest.raises(ValueError, match='is sparse'):
+        TarDataset(path)
+
+
+def test_numbers_may_be_binary_and_in_extended_headers(tmp_path):
+    """Both replace octal digits where these are too few."""
+    path = write_tar(tmp_path / 'a.tar', [('a.x', b'five!'), ('b.x', b'six')])
+    change_header(path, 0, size=b'\x80' + bytes(10) + b'\x05')
+    assert [b'five!', b'six'] == TarDataset(path)[:][0].tolist()
+    write_tar(path, [member('a.x', b'five!', pax_headers={'size': '5'}),
+                     ('b.x', b'six')])
+    change_header(path, 0, size=b'0')
+    assert [b'five!', b'six'] == TarDataset(path)[:][0].tolist()
+
+
+def test_members_may_have_any_name(tmp_path):
+    """Nothing is unpacked, so no name leads anywhere."""
+    names = ['../a.x', '/b.x', 'C:/c.x', './d.x']
+    path = write_tar(tmp_path / 'a.tar', [(name, b'') for name in names])
+    assert [name[:-2] for name in names] == TarDataset(path)[:][1].tolist()
+
+
+def test_names_of_other_bytes_stay_different(tmp_path):
+    """The archive does not say in which encoding its names are."""
+    path = write_tar(tmp_path / 'a.tar', [
+        ('a\udce4.x', b'1'), ('a\udcf6.x', b'2')], tarfile.GNU_FORMAT)
+    assert ['a\udce4', 'a\udcf6'] == TarDataset(path)[:][1].tolist()
+
+
+@pytest.mark.parametrize('form', FORMS)
+def test_cut_archive_is_an_error_that_names_the_place(tmp_path, form):
+    """Wherever it was cut; the archive or the member is named."""
+    path = write_tar(tmp_path / 'a.tar', digits(count=3), FORMS[form])
+    content = path.read_bytes()
+    with tarfile.open(path) as archive:
+        end = archive.getmembers()[-1].offset_data + 512
+    for size in (*range(0, end, 100), end):
+        path.write_bytes(content[:size])
+        with pytest.raises(DamagedFileError, match=r'a\.tar.*cut short'):
+            TarDataset(path)
+    assert path.write_bytes(content[:end + 512])
+    assert 3 == len(TarDataset(path))
+
+
+def test_changed_header_is_an_error(tmp_path):
+    """The check sum of the header does not fit."""
+    path = write_tar(tmp_path / 'a.tar', digits(count=3), FORMS['gnu'])
+    content = bytearray(path.read_bytes())
+    content[5632 + 3] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DamagedFileError, match=(
+            r"a\.tar, after the member 'part/00001\.txt': .*check sum")):
+        TarDataset(path)
+
+
+@pytest.mark.parametrize('kind', ['gz', 'bz2', 'xz'])
+def test_compressed_archive_is_refused(tmp_path, kind):
+    """The error names the command."""
+    path = tmp_path / f'a.tar.{kind}'
+    with tarfile.open(path, f'w:{kind}') as archive:
+        archive.addfile(member('a.x')[0])
+    command = {'gz': 'gunzip', 'bz2': 'bunzip2', 'xz': 'unxz'}[kind]
+    with pytest.raises(ValueError, match=f'is compressed .* with {command}'):
+        TarDataset(path)
+
+
+def test_archive_without_samples_is_an_error(tmp_path):
+    """Only folders, files without an extension, and what describes them."""
+    path = write_tar(tmp_path / 'a.tar', [
+        member('a.b', type=tarfile.DIRTYPE), ('README', b'a'),
+        ('__meta__/a.json', b'{}')])
+    with pytest.raises(ValueError, match=r'a\.tar: there is no sample'):
+        TarDataset(path)
+    other = write_tar(tmp_path / 'b.tar', [('a.x', b'1')])
+    assert 1 == len(TarDataset([path, other]))
+    with pytest.raises(FileNotFoundError, match='c.tar'):
+        TarDataset(tmp_path / 'c.tar')
+
+
+def test_index_is_kept_and_made_again(tmp_path):
+    """It is that of the present state of the file."""
+    config.remote_cache_path = str(tmp_path / 'cache')
+    path = write_tar(tmp_path / 'a.tar', digits(count=1200))
+    wanted = TarDataset(path)[:]
+    before = io_counts.bytes_read
+    dataset = TarDataset(path)
+    assert before == io_counts.bytes_read
+    for one, two in zip(wanted, dataset[:], strict=True):
+        assert_array_equal(one, two)
+    kept, = (tmp_path / 'cache' / 'indexes').iterdir()
+    kept.write_bytes(kept.read_bytes()[:-100])
+    assert 1200 == len(TarDataset(path))
+    write_tar(path, digits(5, count=1100))
+    assert list(range(5, 1105)) == TarDataset(path)[:][0].tolist()
+
+
+def test_pickles_and_resumes_in_another_process(tmp_path):
+    """A pickle holds no sample; workers read what this process reads."""
+    path = write_tar(tmp_path / 'a.tar', digits(count=300))
+    stream = DataStream(TarDataset(path), batch_size=7, shuffle=True, seed=3)
+    wanted = [batch[0].tolist() for batch in stream.get_epoch_iterator()]
+    assert len(pickle.dumps(stream)) < 10000
+    copy = pickle.loads(pickle.dumps(stream))
+    copy.reset()
+    stream.reset()
+    epoch = stream.get_epoch_iterator()
+    for _ in range(5):
+        next(epoch)
+    state = json.loads(json.dumps(stream.state_dict()))
+    other = DataStream(TarDataset(path), batch_size=7, shuffle=True, seed=3)
+    other.load_state_dict(state)
+    rest = [batch[0].tolist() for batch in other.get_epoch_iterator()]
+    assert [batch[0].tolist() for batch in epoch] == rest
+    workers = MultiProcessing(DataStream(
+        TarDataset(path), batch_size=7, shuffle=True, seed=3), num_workers=2)
+    assert wanted == [
+        batch[0].tolist() for batch in workers.get_epoch_iterator()]
+
+
+def test_replaced_archive_is_read_from_the_next_epoch_on(tmp_path, path):
+    """An epoch that has begun reads the old one, or raises."""
+    stream = DataStream(TarDataset(path), batch_size=2)
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    other = write_tar(tmp_path / 'other.tar', digits(50))
+    os.replace(other, path)
+    assert [2, 3] == next(epoch)[0].tolist()
+    assert [50, 51] == next(stream.get_epoch_iterator())[0].tolist()
+    os.replace(write_tar(other, digits(50, count=9)), path)
+    with pytest.raises(StateMismatchError, match='had 10 examples'):
+        next(stream.get_epoch_iterator())
+
+
+def test_archive_that_is_written_to_is_an_error(path):
+    """Old and new rows are not mixed."""
+    dataset = TarDataset(path)
+    with open(path, 'r+b') as file:
+        file.write(b'x')
+    os.utime(path, (1, 1))
+    with pytest.raises(DamagedFileError, match='was written to'):
+        dataset.get_data(None, [1])
+
+
+def test_threads_read_at_once(tmp_path):
+    """Positions in the file are not shared."""
+    path = write_tar(tmp_path / 'a.tar', digits(count=200))
+    dataset = TarDataset(path, ['cls', 'txt'])
+    wanted = dataset[:]
+    wrong = []
+
+    def read(seed):
+        rng = numpy.random.RandomState(seed)
+        for _ in range(50):
+            rows = rng.randint(0, 200, 20)
+            found = dataset.get_data(None, rows)
+            wrong.extend(rows[(found[0] != wanted[0][rows])
+                              | (found[1] != wanted[1][rows])])
+
+    threads = [threading.Thread(target=read, args=(seed,))
+               for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [] == wrong
