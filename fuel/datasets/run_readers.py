@@ -11,6 +11,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.row_orders import IndexArray, pick
+from fuel.datasets.rows import own
 from fuel.datasets.sources import Source
 from fuel.kernels.batches import Part, PlainRows, WindowRows
 from fuel.storage import Reader
@@ -180,6 +181,8 @@ class SpanReader(DerivedReader):
 
     #: The mean number of rows of an example.
     mean_rows = 1.
+    #: The source of the data set below, if it has another name.
+    origin: str | None = None
 
     def __init__(self, below: Source, cuts: Cuts,
                  shape: tuple[int, ...], dtype: numpy.dtype[Any]) -> None:
@@ -328,7 +331,7 @@ class WindowReader(SpanReader):
         steps = self._padded_steps(spans)
         if steps is None and self._is_range:
             data = self.rows.read_ranges(
-                self._first_rows[spans.runs] + spans.starts,
+                self._first_rows[spans.runs] + self._first_steps(spans),
                 numpy.full(count, len(self._offsets), numpy.intp))
         else:
             data = self.rows.read(self._rows(spans, steps))
@@ -370,6 +373,26 @@ class WindowReader(SpanReader):
         return steps
 
 
+class NextReader(WindowReader):
+    """Rows of windows without the last row, or without the first row.
+
+    `whole`: reads all rows of the windows.
+    `part`: the rows of a window that this reader reads.
+    `origin`: the source of the data set below.
+    """
+
+    def __init__(self, below: Source, cuts: Cuts, whole: WindowReader,
+                 part: slice, origin: str) -> None:
+        offsets = whole._offsets[part]
+        super().__init__(below, cuts, offsets, (len(offsets),), None)
+        self.whole, self.part, self.origin = whole, part, origin
+
+    def cut(self, windows: Any) -> Any:
+        """Return the rows of this reader, from all rows of the windows."""
+        return own(windows[:, self.part] if isinstance(windows, numpy.ndarray)
+                   else [window[self.part] for window in windows])
+
+
 class MaskReader(SpanReader):
     """Masks of the rows of windows: True for a row of the run, False for
     padding."""
@@ -400,6 +423,22 @@ class MaskReader(SpanReader):
     def fetch_budget(self, rows: slice | IndexArray) -> int | None:
         """Return None: nothing is read."""
         return None
+
+
+def read_sources(readers: Sequence[SpanReader], spans: Spans) -> list[Any]:
+    """Return the examples of several readers; rows that several of them need
+    are read once."""
+    data: list[Any] = []
+    windows: dict[int, Any] = {}
+    for reader in readers:
+        if not isinstance(reader, NextReader):
+            data.append(reader.read_spans(spans))
+            continue
+        key = id(reader.whole)
+        if key not in windows:
+            windows[key] = reader.whole.read_spans(spans)
+        data.append(reader.cut(windows[key]))
+    return data
 
 
 def is_inside(steps: IndexArray, lengths: IndexArray) -> NDArray[numpy.bool_]:

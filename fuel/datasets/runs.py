@@ -20,7 +20,7 @@ from fuel.datasets.source_dataset import RowsDataset
 from fuel.datasets.run_bounds import (
     RunsGiven, cut_runs, find_bounds, rows_described, runs_in)
 from fuel.datasets.run_readers import (
-    Cuts, FirstRowReader, RunReader, SpanReader)
+    Cuts, FirstRowReader, RunReader, SpanReader, read_sources)
 from fuel.describe import SourceType, SourceTypes
 from fuel.describe.pipeline import dataset_text
 from fuel.describe.source_types import types_of
@@ -57,6 +57,9 @@ class RunDataset(RowsDataset):
     instead_of: Mapping[str, str] = {
         'subset': 'choose examples by a scheme, or rows in the data set that '
                   '{} reads'}
+    # The names of the sources that are made of a source of the data set below,
+    # if they differ from its name.
+    _made: Mapping[str, Sources] = {}
 
     def __init__(self, dataset: DatasetLike, runs: RunsGiven | None,
                  sources: Sequence[str] | None,
@@ -81,7 +84,7 @@ class RunDataset(RowsDataset):
         self._cuts = self._cut(bounds)
         self._find_readers(found)
         super().__init__(
-            None, None, (*self._below, *self._added_sources()),
+            None, None, tuple(self.readers),
             sources=sources, axis_labels=self._find_labels()
             if axis_labels is None else axis_labels)
 
@@ -93,9 +96,14 @@ class RunDataset(RowsDataset):
     def _make_reader(self, source: str, below: Source) -> SpanReader:
         """Return the reader of a source's examples."""
 
-    def _added_sources(self) -> Sources:
-        """Return the names of sources that are not in the data set below."""
-        return ()
+    def _make_readers(self, source: str,
+                      below: Source) -> dict[str, SpanReader]:
+        """Return the readers of the sources that are made of a source."""
+        return {source: self._make_reader(source, below)}
+
+    def _names_of(self, source: str) -> Sources:
+        """Return the names of the sources that are made of a source."""
+        return self._made.get(source, (source,))
 
     def _added_readers(self, first: Source) -> dict[str, SpanReader]:
         """Return the readers of sources that are not in the data set below."""
@@ -191,8 +199,8 @@ class RunDataset(RowsDataset):
         the data set below."""
         below = self.dataset.categories if isinstance(
             self.dataset, Dataset) else {}
-        return {source: names for source, names in below.items()
-                if source in self._below}
+        return {name: names for source, names in below.items()
+                if source in self._below for name in self._names_of(source)}
 
     def has_rows_at_hand(self) -> bool:
         """Return whether an example is read without opening a file."""
@@ -288,9 +296,15 @@ class RunDataset(RowsDataset):
         self._once = frozenset(
             name for name, source in found.items()
             if own_runs and source.reader.is_per_run)
-        readers = {name: self._make_reader(name, source)
-                   for name, source in found.items()}
-        readers.update(self._added_readers(next(iter(found.values()))))
+        readers: dict[str, SpanReader] = {}
+        for more in (*[self._make_readers(name, source)
+                       for name, source in found.items()],
+                     self._added_readers(next(iter(found.values())))):
+            for name in more.keys() & readers.keys():
+                raise ValueError(
+                    f'there would be two sources {name!r}: leave out sources '
+                    f'with sources=..., or rename those of the data set below')
+            readers.update(more)
         self._forget()
         self.readers = readers
 
@@ -301,10 +315,10 @@ class RunDataset(RowsDataset):
         """
         readers, held, is_same = self.readers, [], True
         for name in self.sources:
-            rows = readers[name].rows
-            if name not in self._below or type(rows) is RequestedReader:
+            rows, origin = readers[name].rows, readers[name].origin or name
+            if origin not in self._below or type(rows) is RequestedReader:
                 continue
-            source = self.dataset.find_source(name)
+            source = self.dataset.find_source(origin)
             if not isinstance(source, Source):
                 is_same = False
                 continue
@@ -320,7 +334,8 @@ class RunDataset(RowsDataset):
         _held = self._follow()
         readers = self.readers
         spans = self._cuts.find(self._cuts.as_examples(rows))
-        data = [readers[source].read_spans(spans) for source in self.sources]
+        data = read_sources([readers[source] for source in self.sources],
+                            spans)
         return tuple([part[0] for part in data] if isinstance(rows, int)
                      else data)
 
@@ -329,9 +344,10 @@ class RunDataset(RowsDataset):
         known = labels_in(self.dataset)
         if not known:
             return None
-        return {source: self._label(source, labels)
+        return {name: self._label(source, labels)
                 for source, labels in known.items()
-                if labels and not isinstance(labels, str)}
+                if labels and not isinstance(labels, str)
+                for name in self._names_of(source)}
 
     def _label(self, source: str, labels: Sequence[str]) -> Sequence[str]:
         """Return the labels of a source's axes, with the time axis of a run.

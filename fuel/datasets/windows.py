@@ -11,17 +11,20 @@ from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_orders import IndexArray
 from fuel.datasets.run_bounds import RunsGiven
 from fuel.datasets.run_readers import (
-    MOST_ROWS, Cuts, FirstRowReader, MaskReader, SpanReader, WindowCuts,
-    WindowReader, no_zeros)
+    MOST_ROWS, Cuts, FirstRowReader, MaskReader, NextReader, SpanReader,
+    WindowCuts, WindowReader, no_zeros)
 from fuel.datasets.runs import RunDataset
 from fuel.datasets.sources import Source
 from fuel.describe import SourceType, SourceTypes
 from fuel.describe.source_types import types_of
 from fuel.suggestions import did_you_mean
-from fuel.typing import AxisLabels, DatasetLike, Sources
+from fuel.typing import AxisLabels, DatasetLike
 from fuel.utils.checks import not_negative, one_of, positive
 
 __all__ = ['Windows']
+
+# The sources of a data set of one source, with targets.
+PAIR = ('inputs', 'targets')
 
 
 class Windows(RunDataset):
@@ -58,6 +61,14 @@ class Windows(RunDataset):
         Sources that are read with the rows between the steps, into an array of
         shape ``(length, step, ...)``. A window then spans ``length * step``
         rows. `dense` cannot be used with padding.
+    targets : {'next'}, optional
+        With 'next', an example has two sources for training a model that
+        predicts the next row: ``inputs``, the `length` rows of a window, and
+        ``targets``, the row that follows each of them in the window. A window
+        then spans one row more. If there are several sources, each NAME
+        becomes ``NAME_inputs`` and ``NAME_targets``, except those in `first`
+        and those with one value for each run. `targets` cannot be used with
+        padding or `dense`. Defaults to None.
     mask_source : str, optional
         If there is padding, the name of the source that says which rows are
         real. Defaults to ``'mask'``.
@@ -107,14 +118,23 @@ class Windows(RunDataset):
     ...                  pad='edge', pad_after=2)
     >>> padded.get_data(None, [3])
     (array([[9, 9, 9]]), array([[ True, False, False]]))
+    >>> blocks = Windows(rows, 4, stride=4, targets='next')
+    >>> blocks.sources
+    ('inputs', 'targets')
+    >>> blocks.get_data(None, 1)
+    (array([4, 5, 6, 7]), array([5, 6, 7, 8]))
     """
+
+    # The default is that of older pickles.
+    targets: str | None = None
 
     def __init__(self, dataset: DatasetLike, length: int, *,
                  runs: RunsGiven | None = None, step: int = 1,
                  stride: int = 1, pad: str | None = None,
                  pad_before: int = 0, pad_after: int = 0,
                  short: str = 'drop', first: Mapping[str, int] | None = None,
-                 dense: Sequence[str] = (), mask_source: str = 'mask',
+                 dense: Sequence[str] = (), targets: str | None = None,
+                 mask_source: str = 'mask',
                  sources: Sequence[str] | None = None,
                  axis_labels: AxisLabels | None = None) -> None:
         refuse_paths(dataset, type(self).__name__)
@@ -129,6 +149,7 @@ class Windows(RunDataset):
                 "pad_before and pad_after need a value for the rows outside "
                 "of the run: pass pad='edge' or pad='zero'")
         self.short = one_of('short', short, ('drop', 'error'))
+        self.targets = one_of('targets', targets, (None, 'next'))
         self.mask_source = mask_source
         if first is not None and not isinstance(first, Mapping):
             raise TypeError(
@@ -167,6 +188,10 @@ class Windows(RunDataset):
             raise ValueError(
                 'dense cannot be used with pad, since padded rows have no '
                 'steps between them: leave out pad, or dense')
+        if self.targets and (self.dense or self.pad is not None):
+            raise ValueError(
+                f"targets='next' cannot be used with "
+                f"{'dense' if self.dense else 'pad'}: leave out one of them")
         if self.pad is not None and self.mask_source in provided:
             raise ValueError(
                 f'there is a source {self.mask_source!r} already: name the '
@@ -180,8 +205,9 @@ class Windows(RunDataset):
 
     def known_types(self) -> SourceTypes:
         """Return types and shapes of the sources."""
-        known = {source: self._type_of(source, of_row)
-                 for source, of_row in types_of(self.dataset).items()}
+        known = {name: self._type_of(source, of_row)
+                 for source, of_row in types_of(self.dataset).items()
+                 for name in self._names_of(source)}
         if self.pad is not None:
             known[self.mask_source] = SourceType(
                 numpy.dtype(bool), (self.length,))
@@ -195,10 +221,12 @@ class Windows(RunDataset):
 
     def kept_arguments(self) -> Mapping[str, object]:
         """Return the arguments that a saved state must fit, by name."""
+        # Older states do not have `targets`.
+        more = ('targets',) if self.targets else ()
         return {**super().kept_arguments(), **{
             name: getattr(self, name) for name in (
                 'length', 'step', 'stride', 'pad', 'pad_before', 'pad_after',
-                'first', 'dense', 'mask_source')}}
+                'first', 'dense', 'mask_source', *more)}}
 
     def find_lengths(self) -> IndexArray:
         """Return the number of rows of each window."""
@@ -206,7 +234,7 @@ class Windows(RunDataset):
 
     def _cut(self, bounds: IndexArray) -> Cuts:
         span = (self.length * self.step if self.dense
-                else (self.length - 1) * self.step + 1)
+                else (self.length - (not self.targets)) * self.step + 1)
         if max(span, self.stride, self.pad_before, self.pad_after) > MOST_ROWS:
             raise ValueError(
                 f'windows span {span} rows with stride {self.stride}, and '
@@ -256,8 +284,21 @@ class Windows(RunDataset):
         return WindowReader(
             below, self._cuts, *self._rows_of(source), self.pad)
 
-    def _added_sources(self) -> Sources:
-        return () if self.pad is None else (self.mask_source,)
+    def _make_readers(self, source: str,
+                      below: Source) -> dict[str, SpanReader]:
+        if not self.targets or source in self.first or source in self._once:
+            return super()._make_readers(source, below)
+        paired = [name for name in self._below if (
+            name not in self.first and name not in self._once)]
+        names = PAIR if len(paired) == 1 else (
+            f'{source}_inputs', f'{source}_targets')
+        self._made = {**self._made, source: names}
+        offsets = numpy.arange(self.length + 1, dtype=numpy.intp) * self.step
+        whole = WindowReader(
+            below, self._cuts, offsets, (len(offsets),), None)
+        return {name: NextReader(below, self._cuts, whole, part, source)
+                for name, part in zip(
+                    names, (slice(-1), slice(1, None)), strict=True)}
 
     def _added_readers(self, first: Source) -> dict[str, SpanReader]:
         if self.pad is None:

@@ -730,3 +730,149 @@ def test_chunks_of_windows_are_decoded_in_advance(tmp_path):
     store = dataset.readers['x'].rows.store
     wait_until(lambda: store.num_decoded > 3)
     assert 39 == len(list(epoch))
+
+
+def pairs(tokens, length, step, stride):
+    """Return inputs and targets of windows, by slices of NumPy's."""
+    whole = numpy.array([
+        tokens[start:start + length * step + 1:step] for start in range(
+            0, len(tokens) - length * step, stride)])
+    return whole[:, :-1], whole[:, 1:]
+
+
+@pytest.mark.parametrize('kind', [*KINDS, 'list'])
+@pytest.mark.parametrize('length, step, stride', [
+    (1, 1, 1), (4, 1, 4), (5, 2, 3)])
+def test_targets_are_the_rows_that_follow(
+        kind, length, step, stride, tmp_path):
+    """Both sources are contiguous arrays of their own, in batches of epochs
+    too."""
+    tokens = numpy.random.RandomState(3).randint(0, 1000, 60)
+    rows = IndexableDataset({'x': tokens.tolist()}) if kind == 'list' else (
+        joined(kind, tmp_path, {'x': tokens}, slice(0, 60)))
+    windows = Windows(rows, length, step=step, stride=stride, targets='next')
+    inputs, targets = pairs(tokens, length, step, stride)
+    assert windows.sources == ('inputs', 'targets')
+    assert len(windows) == len(inputs)
+    chosen = numpy.random.RandomState(4).randint(len(inputs), size=7)
+    for request in (chosen.tolist(), slice(0, len(inputs)), int(chosen[0])):
+        found = windows.get_data(None, request)
+        assert_array_equal(found[0], inputs[request])
+        assert_array_equal(found[1], targets[request])
+    assert windows.provenance(1).row == stride
+    scheme = ShuffledScheme(len(windows), 4, seed=2)
+    order = numpy.concatenate(list(scheme.get_request_iterator()))
+    stream = DataStream(windows, iteration_scheme=ShuffledScheme(
+        len(windows), 4, seed=2))
+    batches = list(stream.get_epoch_iterator())
+    if kind != 'list':
+        for batch in batches:
+            assert all(one.flags.c_contiguous and one.flags.owndata
+                       and one.flags.writeable for one in batch)
+            assert not numpy.shares_memory(*batch)
+    assert_array_equal(numpy.concatenate([one for one, _ in batches]),
+                       inputs[order])
+    assert_array_equal(numpy.concatenate([one for _, one in batches]),
+                       targets[order])
+
+
+def test_rows_of_inputs_and_targets_are_read_once():
+    """A data set of the user is asked for the whole window."""
+    rows = Letters()
+    rows.sources = ('numbers',)
+    rows.get_data = lambda state, request: (
+        Letters.get_data(rows, state, request)[1],)
+    windows = Windows(rows, 2, stride=2, targets='next')
+    inputs, targets = windows.get_data(None, [1, 0])
+    assert_array_equal(inputs, [[2, 3], [0, 1]])
+    assert_array_equal(targets, [[3, 4], [1, 2]])
+    assert rows.requests == [[2, 3, 4, 0, 1, 2]]
+
+
+def test_several_sources_have_targets_each():
+    """Those in `first`, and the values of whole runs, keep their names."""
+    rows = IndexableDataset({'a': numpy.arange(9), 'b': -numpy.arange(9),
+                             'c': 10 * numpy.arange(9)})
+    windows = Windows(rows, 3, runs={'lengths': [5, 4]}, targets='next',
+                      first={'c': 1}, axis_labels=None)
+    assert windows.sources == (
+        'a_inputs', 'a_targets', 'b_inputs', 'b_targets', 'c')
+    found = dict(zip(windows.sources, windows[:], strict=True))
+    assert_array_equal(found['a_inputs'], [[0, 1, 2], [1, 2, 3], [5, 6, 7]])
+    assert_array_equal(found['b_targets'],
+                       [[-1, -2, -3], [-2, -3, -4], [-6, -7, -8]])
+    assert_array_equal(found['c'], [[0], [10], [50]])
+    some = Windows(rows, 3, runs={'lengths': [5, 4]}, targets='next',
+                   sources=('b_targets',))
+    assert_array_equal(some[:][0], [[-1, -2, -3], [-2, -3, -4],
+                                    [-6, -7, -8]])
+    assert_array_equal(some[2][0], [-6, -7, -8])
+
+
+def test_types_labels_and_categories_of_targets(tmp_path):
+    """They are those of the source that both are made of."""
+    with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
+        file['x'] = numpy.arange(8).reshape(8, 1).astype('uint16')
+        file['x'].dims[0].label, file['x'].dims[1].label = 'batch', 'feature'
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'x': (0, 8)}})
+    for load_in_memory in (False, True):
+        rows = H5PYDataset(tmp_path / 'a.hdf5', ('train',),
+                           load_in_memory=load_in_memory)
+        windows = Windows(rows, 3, targets='next')
+        types = windows.known_types()
+        assert types.keys() == {'inputs', 'targets'}
+        assert {(kind.dtype, kind.shape) for kind in types.values()} == {
+            (numpy.dtype('uint16'), (3, 1))}
+        assert windows.axis_labels == dict.fromkeys(
+            ('inputs', 'targets'), ('batch', 'time', 'feature'))
+        inputs, targets = pickle.loads(pickle.dumps(windows))[:]
+        assert_array_equal([inputs[..., 0], targets[..., 0]],
+                           pairs(numpy.arange(8), 3, 1, 1))
+        rows.close(None)
+
+
+def test_windows_of_inputs_and_targets(tmp_path):
+    """A data set above reads each source by itself."""
+    numpy.save(tmp_path / 'x.npy', numpy.arange(12))
+    inner = Windows(NPYDataset(tmp_path / 'x.npy'), 2, targets='next')
+    outer = Windows(inner, 2, stride=5)
+    inputs, targets = outer[:]
+    assert_array_equal(inputs, [[[0, 1], [1, 2]], [[5, 6], [6, 7]]])
+    assert_array_equal(targets, inputs + 1)
+
+
+@pytest.mark.parametrize('more, words', [
+    ({'targets': 'last'}, "targets must be None or 'next'"),
+    ({'targets': 'next', 'pad': 'edge'}, 'cannot be used with pad'),
+    ({'targets': 'next', 'dense': 'x'}, 'cannot be used with dense'),
+    ({'targets': 'next', 'sources': ('x',)}, 'inputs'),
+    ({'targets': 'next', 'first': {'inputs': 1}}, "two sources 'inputs'")])
+def test_targets_that_cannot_be_are_refused(more, words):
+    """The error says what does not go together."""
+    rows = IndexableDataset({'x': numpy.arange(9), 'inputs': numpy.arange(9)}
+                            if 'first' in more else {'x': numpy.arange(9)})
+    with pytest.raises(ValueError, match=words):
+        Windows(rows, 3, **more)
+    with pytest.raises(ValueError, match='no run is long enough .* 10 rows'):
+        Windows(rows, 9, targets='next')
+
+
+def test_state_of_other_targets_is_refused():
+    """The same number of windows would have other rows."""
+    rows = IndexableDataset({'x': numpy.arange(20)})
+
+    def stream(**kwargs):
+        return DataStream(Windows(rows, **kwargs),
+                          iteration_scheme=SequentialScheme(16, 4))
+
+    saved = stream(length=4, targets='next')
+    next(saved.get_epoch_iterator())
+    with pytest.raises(ValueError, match='saved by another pipeline'):
+        stream(length=4).load_state_dict(saved.state_dict())
+    with pytest.raises(ValueError, match='saved by another pipeline'):
+        stream(length=5).load_state_dict(saved.state_dict())
+    again = stream(length=4, targets='next')
+    again.load_state_dict(saved.state_dict())
+    assert_array_equal(next(again.get_epoch_iterator())[1],
+                       [range(n + 1, n + 5) for n in range(4, 8)])
