@@ -56,7 +56,10 @@ def load(name: Files,
         ``train.h5`` and ``test.h5``, or ``train-00000-of-00001.parquet``.
         Parquet and Arrow files are found at any depth, and folders named
         ``name=value`` become columns; see
-        :class:`~fuel.interop.arrow.ArrowDataset`.
+        :class:`~fuel.interop.arrow.ArrowDataset`.  Files that contain only
+        numbers are read if the argument ``dtype`` is passed, such as
+        ``fuel.load('train.bin', dtype='uint16')``; see
+        :class:`~fuel.datasets.BinaryDataset`.
     split : str or sequence of str, optional
         The split to use, or several splits; ``'all'`` means all rows.
         Defaults to None: the only split of a file in Fuel's own format, or of

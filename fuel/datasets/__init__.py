@@ -11,6 +11,7 @@ from fuel.datasets.stream_dataset import StreamDataset as StreamDataset
 if TYPE_CHECKING:
     from fuel.datasets.adult import Adult as Adult
     from fuel.datasets.billion import OneBillionWord as OneBillionWord
+    from fuel.datasets.binary import BinaryDataset as BinaryDataset
     from fuel.datasets.binarized_mnist import BinarizedMNIST as BinarizedMNIST
     from fuel.datasets.caltech101_silhouettes import (
         CalTech101Silhouettes as CalTech101Silhouettes)
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
 
 # These are imported when they are first used, and so are the built-in data
 # sets.
-_LAZY = {'CSR': 'columns', 'CSVDataset': 'csv', 'Categorical': 'columns',
-         'Constant': 'columns', 'Flat': 'columns',
+_LAZY = {'BinaryDataset': 'binary', 'CSR': 'columns', 'CSVDataset': 'csv',
+         'Categorical': 'columns', 'Constant': 'columns', 'Flat': 'columns',
          'HDF5Dataset': 'hdf5_dataset', 'JSONLDataset': 'jsonl',
          'NPYDataset': 'npy', 'PerRun': 'columns', 'PerStep': 'columns',
          'Ragged': 'columns', 'Rows': 'columns', 'Runs': 'runs',

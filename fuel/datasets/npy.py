@@ -23,8 +23,52 @@ from fuel.utils import do_not_pickle_attributes
 __all__ = ['NPYDataset']
 
 
+class ArraysDataset(RowsDataset, WithStorageOptions):
+    """Base of the data sets in files of arrays.
+
+    Subclasses set `path`: a path, a list of paths, or a dict from sources to
+    these.
+    """
+
+    unsaved_arguments = ('path', 'storage_options')
+    path: str | list[str] | dict[str, str | list[str]]
+
+    def _check_renewed(self, before: dict[str, Reader],
+                       now: dict[str, Reader]) -> None:
+        for source in before.keys() & now.keys():
+            for file, count, new in zip(
+                    before[source].files,
+                    numpy.diff(before[source].part_bounds).tolist(),
+                    numpy.diff(now[source].part_bounds).tolist(),
+                    strict=True):
+                check_same_length(file.path, count, new)
+        super()._check_renewed(before, now)
+
+    def kept_arguments(self) -> Mapping[str, object]:
+        """Return the arguments that a saved state must fit; if there are
+        several files, also their names in order."""
+        paths: Any = self.path
+        if isinstance(paths, dict):
+            several = [paths[source] for source in sorted(paths)]
+            paths = [] if all(isinstance(one, str) for one in several) else [
+                path for one in several for path in as_list(one)]
+        return {**super().kept_arguments(), **files_in_order(paths)}
+
+    def places_of_rows(self, rows: NDArray[numpy.intp]) -> RowPlaces:
+        """Return the files of rows, and their numbers in them."""
+        reader = self.readers[self.sources[0]]
+        return places_in_files(
+            [file.path for file in reader.files], reader.part_bounds, rows)
+
+    def details(self) -> Sequence[str]:
+        """Return the files and the splits."""
+        files = shown_paths(self.path) if isinstance(
+            self.path, list) else [str(self.path)]
+        return [*files, *super().details()]
+
+
 @do_not_pickle_attributes('readers')
-class NPYDataset(RowsDataset, WithStorageOptions):
+class NPYDataset(ArraysDataset):
     """A data set in ``.npy`` files, or in ``.npz`` files.
 
     The files are memory-mapped, so only the rows of a request are read.
@@ -90,8 +134,6 @@ class NPYDataset(RowsDataset, WithStorageOptions):
     >>> folder.cleanup()
     """
 
-    unsaved_arguments = ('path', 'storage_options')
-
     def __init__(self, path: Any, which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
                  storage_options: StorageOptions | None = None,
@@ -119,39 +161,6 @@ class NPYDataset(RowsDataset, WithStorageOptions):
             readers = {source: open_npy(paths, source)
                        for source, paths in by_source.items()}
         self.readers = readers
-
-    def _check_renewed(self, before: dict[str, Reader],
-                       now: dict[str, Reader]) -> None:
-        for source in before.keys() & now.keys():
-            for file, count, new in zip(
-                    before[source].files,
-                    numpy.diff(before[source].part_bounds).tolist(),
-                    numpy.diff(now[source].part_bounds).tolist(),
-                    strict=True):
-                check_same_length(file.path, count, new)
-        super()._check_renewed(before, now)
-
-    def kept_arguments(self) -> Mapping[str, object]:
-        """Return the arguments that a saved state must fit; if there are
-        several files, also their names in order."""
-        paths: Any = self.path
-        if isinstance(paths, dict):
-            several = [paths[source] for source in sorted(paths)]
-            paths = [] if all(isinstance(one, str) for one in several) else [
-                path for one in several for path in as_list(one)]
-        return {**super().kept_arguments(), **files_in_order(paths)}
-
-    def places_of_rows(self, rows: NDArray[numpy.intp]) -> RowPlaces:
-        """Return the files of rows, and their numbers in them."""
-        reader = self.readers[self.sources[0]]
-        return places_in_files(
-            [file.path for file in reader.files], reader.part_bounds, rows)
-
-    def details(self) -> Sequence[str]:
-        """Return the files and the splits."""
-        files = shown_paths(self.path) if isinstance(
-            self.path, list) else [str(self.path)]
-        return [*files, *super().details()]
 
 
 def _as_paths(path: Any, storage_options: StorageOptions | None,

@@ -10,6 +10,7 @@ from fuel.datasets.text_files import COMPRESSIONS
 from fuel.remote.location import RemotePath
 from fuel.remote.urls import file_name
 from fuel.storage.file_bytes import raw_file_at
+from fuel.storage.raw_arrays import has_header
 
 HDF5_SIGNATURE = b'\x89HDF\r\n\x1a\n'
 # Places where an HDF5 file may begin: a program may have put a block of 512,
@@ -30,6 +31,8 @@ HDF5_ENDINGS = ('.hdf5', '.hdf', '.h5', '.h5ad', '.he5', '.mat', '.nc',
                 '.nc4', '.nwb')
 TABLES_OF_ARROW = ('.arrow', '.feather', '.parquet')
 DATA_ENDINGS = (*HDF5_ENDINGS, *TABLES_OF_ARROW, '.npy', '.npz')
+# Usual extensions of files that contain only numbers.
+RAW_ENDINGS = ('.bin', '.dat', '.raw')
 # Advice on other formats that users try, by extension.
 ADVICE = {
     '.json': 'a file with an object in each line is read by JSONLDataset, '
@@ -61,9 +64,12 @@ ADVICE = {
         'video is not read by Fuel: extract its frames, such as with ffmpeg')}
 
 
-def format_of(path: str) -> str:
+def format_of(path: str, has_dtype: bool = False) -> str:
     """Return the format of a file: 'hdf5', 'npy', 'npz', 'parquet', 'arrow',
-    'zarr', 'csv', 'tsv', 'jsonl' or 'text'.
+    'zarr', 'csv', 'tsv', 'jsonl', 'text' or 'binary'.
+
+    `has_dtype`: whether the type of the numbers in a file is given. The file
+        is then a binary file, unless it has the extension of another format.
 
     Raises: ValueError if it has another format.
     """
@@ -73,6 +79,9 @@ def format_of(path: str) -> str:
         raise ValueError(
             f'{path!r} is a folder, and no Zarr array or group: load it by '
             f'itself, or list the files in it')
+    if has_dtype and not file_name(path).lower().endswith(
+            (*DATA_ENDINGS, *TEXTS, *ADVICE)):
+        return 'binary'
     try:
         return _format_of_file(path)
     except TimeoutError:
@@ -94,6 +103,8 @@ def _format_of_file(path: str) -> str:
             return name
     if _begins_arrow_stream(head):
         return 'arrow'
+    if has_header(head):
+        return 'binary'
     if head.startswith(ZIP_SIGNATURE) and _has_arrays(path):
         return 'npz'
     if any(file.size >= place + 8
@@ -125,7 +136,7 @@ def _format_of_file(path: str) -> str:
             f'{str(path)!r} is not an HDF5 file, which begins with '
             f'{HDF5_SIGNATURE!r}: it begins with {head!r}; perhaps it is '
             f'damaged, or has another format than its name says')
-    advice = advice_for(ending)
+    advice = advice_for(ending).replace('PATH', repr(str(path)))
     if head.lstrip().startswith(b'<'):
         advice = ('it may be a web page: take the address under which the '
                   'file itself is downloaded')
@@ -140,6 +151,9 @@ def advice_for(ending: str, folder: str = 'FOLDER') -> str:
     if ending in TEXTS:
         return (f'{ending} is text, which is read when the files are named, '
                 f'as in fuel.load(PATH)')
+    if ending in RAW_ENDINGS:
+        return ("a file of nothing but numbers is read if their type is "
+                "passed, such as fuel.load(PATH, dtype='uint16')")
     return ADVICE.get(
         ending, 'give other data to IndexableDataset or IterableDataset, or '
                 'convert it').replace('FOLDER', folder)

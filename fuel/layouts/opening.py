@@ -7,7 +7,7 @@ import itertools
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 # The class that reads each format, and further arguments of the class.
 CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    'binary': ('fuel.datasets.binary', 'BinaryDataset', {}),
     'npy': ('fuel.datasets.npy', 'NPYDataset', {}),
     'npz': ('fuel.datasets.npy', 'NPYDataset', {}),
     'csv': ('fuel.datasets.csv', 'CSVDataset', {}),
@@ -44,10 +45,11 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     'arrow': ('fuel.interop.arrow', 'ArrowDataset', {}),
     'zarr': ('fuel.interop.zarr', 'ZarrDataset', {})}
 # Formats whose files may have the name of a split in their names.
-TABLES = ('arrow', 'csv', 'jsonl', 'npz', 'parquet', 'tsv')
+TABLES = ('arrow', 'binary', 'csv', 'jsonl', 'npz', 'parquet', 'tsv')
 # Arguments that a recogniser finds. One that the user passes replaces it.
 EXPLICIT = ('columns', 'parts', 'runs')
 ALL = 'all'
+NO_ARGUMENTS: Mapping[str, Any] = {}
 # Advice for errors: the argument that names one of several splits.
 HOW_TO_SPLIT = "split={}; split='all' takes all rows"
 
@@ -73,7 +75,7 @@ def open_files(files: Files, split: Split, layout: str | None,
     if isinstance(given, str) and given != paths[0]:
         given, split = _of_pattern(given, paths, split, kwargs)
         paths = expand(given)
-    kind = _format_of_all(paths)
+    kind = _format_of_all(paths, kwargs)
     if kind != 'hdf5':
         _refuse_layout(layout, paths[0], kind)
         return _open_format(kind, paths, split, kwargs)
@@ -145,10 +147,15 @@ def _refuse_left_out(call: Call, sources: object) -> None:
                     f'it all the same, name its column in the call {call!r}')
 
 
-def _format_of_all(paths: Sequence[str]) -> str:
-    """Return the format of files; one file of each extension is examined."""
+def _format_of_all(paths: Sequence[str],
+                   kwargs: Mapping[str, Any] = NO_ARGUMENTS) -> str:
+    """Return the format of files; one file of each extension is examined.
+
+    `kwargs`: arguments of the data set.
+    """
     first = {os.path.splitext(str(path))[1]: path for path in reversed(paths)}
-    kinds = {path: format_of(path) for path in first.values()}
+    kinds = {path: format_of(path, 'dtype' in kwargs)
+             for path in first.values()}
     kind = kinds[paths[0]]
     for path, other in kinds.items():
         if other != kind:
@@ -261,7 +268,7 @@ def _by_name(paths: Sequence[str], root: str, names: Sequence[str] | None,
     The result is empty for other files, and if all files are of one split that
     the user did not request.
     """
-    if 'splits' in kwargs or _format_of_all(paths) not in TABLES:
+    if 'splits' in kwargs or _format_of_all(paths, kwargs) not in TABLES:
         return {}
     found = files_by_name(paths, root)
     is_asked_for = names is not None and found.keys() >= set(names)

@@ -76,7 +76,7 @@ def open_npy(paths: Sequence[str], name: str) -> Reader:
             found.append(_stored(
                 file, stream, 0, f'{path}, source {name!r}'))
         file.check()
-    return _open(name, found)
+    return open_arrays(name, found)
 
 
 def open_npz(paths: Sequence[str],
@@ -115,7 +115,7 @@ def open_npz(paths: Sequence[str],
         try:
             # A compressed source is in memory twice while its parts become
             # one array.
-            readers[name] = _open(name, [
+            readers[name] = open_arrays(name, [
                 arrays.pop(name) for arrays in found])
         except ValueError:
             if asked is None or name in asked:
@@ -211,7 +211,7 @@ def _stored(file: FileBytes, stream: IO[bytes], start: int,
     return StoredArray(file, shape, dtype, by_columns, offset)
 
 
-def _open(name: str, arrays: Sequence[StoredArray]) -> Reader:
+def open_arrays(name: str, arrays: Sequence[StoredArray]) -> Reader:
     """Return a reader of the rows of concatenated arrays."""
     first = arrays[0]
     for one in arrays:

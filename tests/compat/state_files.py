@@ -14,9 +14,9 @@ import tables
 from fuel import config
 from fuel.datasets import (
     CIFAR10, CIFAR100, CSR, EMNIST, KMNIST, MNIST, STL10, SVHN, Adult,
-    BinarizedMNIST, CalTech101Silhouettes, Categorical, CelebA, Constant,
-    CSVDataset, DogsVsCats, FashionMNIST, Flat, H5PYDataset, HDF5Dataset,
-    IndexableDataset, Iris, JSONLDataset, NPYDataset, Omniglot,
+    BinarizedMNIST, BinaryDataset, CalTech101Silhouettes, Categorical, CelebA,
+    Constant, CSVDataset, DogsVsCats, FashionMNIST, Flat, H5PYDataset,
+    HDF5Dataset, IndexableDataset, Iris, JSONLDataset, NPYDataset, Omniglot,
     OneBillionWord, PerRun, PerStep, Ragged, Rows, Runs, Scaled, TextFile,
     Windows, YouTubeAudio, random_split)
 from fuel.datasets.hdf5 import PytablesDataset
@@ -193,6 +193,13 @@ def arrays(place, name='x.npy'):
     return str(path)
 
 
+def tokens(place):
+    """Write numbers without a header."""
+    path = place.folder / 'tokens.bin'
+    numpy.arange(SIZE, dtype='<u2').tofile(path)
+    return BinaryDataset(path, '<u2')
+
+
 def archive(place, compressed):
     """Write an archive of arrays."""
     path = place.folder / 'arrays.npz'
@@ -340,6 +347,9 @@ PIPELINES = {
         NPYDataset(archive(place, False))),
     'NPYDataset, compressed archive': lambda place: shuffled(
         NPYDataset(archive(place, True))),
+    'BinaryDataset': lambda place: shuffled(tokens(place)),
+    'Windows, targets': lambda place: shuffled(Windows(
+        tokens(place), 3, stride=2, targets='next'), 2),
     'TextFile': lambda place: DataStream(TextFile(text(place), WORDS)),
     'TextFile, characters': lambda place: DataStream(TextFile(
         text(place), build_vocabulary(

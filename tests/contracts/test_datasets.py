@@ -47,6 +47,8 @@ DATASETS = {
     'TarDataset split': lambda folder: TarDataset(
         folder / 'digits.tar', ['cls', 'jpg'], which_sets=('train',),
         splits={'train': [7, 1, 12, 3, 4, 5, 0, 9, 13]}),
+    'BinaryDataset': lambda folder: pipelines.tokens(folder),
+    'Windows targets': lambda folder: pipelines.next_tokens(folder),
     'CSVDataset': lambda folder: CSVDataset(folder / 'pairs.csv'),
     'JSONLDataset': lambda folder: JSONLDataset(folder / 'notes.jsonl'),
     'JSONLDataset masks': lambda folder: JSONLDataset(

@@ -17,6 +17,7 @@ from support.tar_files import digits, write_tar
 
 from fuel.datasets import (
     CSR,
+    BinaryDataset,
     Categorical,
     Constant,
     CSVDataset,
@@ -172,6 +173,7 @@ def write_files(folder):
         file.create_array('/', 'x', numpy.arange(N * 2).reshape(N, 2))
     pairs = numpy.arange(N * 2, dtype='>i4').reshape(N, 2)
     numpy.save(folder / 'pairs.npy', pairs)
+    numpy.arange(N, dtype='>u2').tofile(folder / 'tokens.bin')
     numpy.savez_compressed(folder / 'pairs.npz', columns=pairs.T.copy().T)
     numpy.savetxt(folder / 'pairs.csv', pairs, '%d', ',', header='a,b',
                   comments='')
@@ -271,6 +273,16 @@ def windows(folder):
         NPYDataset(folder / 'pairs.npy'), 3, step=2, pad='edge',
         pad_before=2, pad_after=2, runs={'lengths': [6, 0, 8]},
         axis_labels={'data': ('batch', 'time', 'index')})
+
+
+def tokens(folder):
+    """Return a data set of the numbers in a raw file."""
+    return BinaryDataset(folder / 'tokens.bin', '>u2')
+
+
+def next_tokens(folder):
+    """Return a data set of eleven windows with the tokens that follow."""
+    return Windows(tokens(folder), 3, targets='next')
 
 
 def runs(folder):
@@ -573,6 +585,8 @@ PIPELINES = {
     'TarDataset': lambda f: batches(dataset=TarDataset(f / 'digits.tar')),
     'TarDataset examples': lambda f: examples(
         dataset=TarDataset(f / 'digits.tar', ['cls', 'txt'])),
+    'BinaryDataset': lambda f: batches(dataset=tokens(f)),
+    'BinaryDataset examples': lambda f: examples(dataset=tokens(f)),
     'CSVDataset': lambda f: batches(dataset=CSVDataset(f / 'pairs.csv')),
     'CSVDataset examples': lambda f: examples(
         dataset=CSVDataset(f / 'pairs.csv', {'x': ['a', 'b']})),
@@ -590,6 +604,10 @@ PIPELINES = {
     'Windows': lambda f: batches(dataset=windows(f)),
     'Windows examples': lambda f: examples(
         ShuffledExampleScheme(N), windows(f)),
+    'Windows targets': lambda f: batches(
+        ShuffledScheme(11, 4), next_tokens(f)),
+    'Windows targets examples': lambda f: examples(
+        ShuffledExampleScheme(11), next_tokens(f)),
     'Windows in memory': lambda f: batches(dataset=Windows(
         arrays(), 3, step=2, pad='zero', pad_before=2, pad_after=2)),
     'Windows of lists': lambda f: batches(dataset=Windows(

@@ -1,0 +1,103 @@
+"""Data sets in raw files of numbers."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+
+import numpy
+
+from fuel.datasets.columns.part_names import as_list, fixed_files
+from fuel.datasets.npy import ArraysDataset
+from fuel.datasets.options import DatasetOptions
+from fuel.datasets.text_files import check_is_file
+from fuel.remote.urls import StorageOptions
+from fuel.storage.raw_arrays import open_raw
+from fuel.utils import do_not_pickle_attributes
+
+__all__ = ['BinaryDataset']
+
+
+@do_not_pickle_attributes('readers')
+class BinaryDataset(ArraysDataset):
+    """A data set in raw files of numbers, such as the tokens of a text.
+
+    The files are memory-mapped, so only the rows of a request are read. There
+    is one source, ``'data'``.
+
+    Parameters
+    ----------
+    path : str, path-like or list of them
+        A file, its URL, a list of files, or a pattern such as
+        ``'train_*.bin'``. The rows of several files follow each other; the
+        files of a pattern come in natural order.
+    dtype : dtype, optional
+        The type of a row: ``'uint16'`` for the tokens of nanoGPT,
+        ``'(3, 96, 96)u1'`` for images. Defaults to None: the files have the
+        header of llm.c, which states the type and the number of tokens.
+    which_sets, splits, storage_options
+        As for :class:`~fuel.datasets.npy.NPYDataset`.
+    sources, axis_labels
+        As for :class:`Dataset`.
+
+    Attributes
+    ----------
+    num_examples : int
+    readers : dict of str to Reader
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file is missing.
+    ValueError
+        If a file is empty, if its size is not a multiple of the size of a
+        row, if `dtype` is missing or differs from that in a header, or if a
+        split is unknown or out of range.
+    DamagedFileError
+        If a file has another size than its header states.
+
+    Notes
+    -----
+    A header is recognised by its first number, also if `dtype` is given.
+    Returned arrays are in native byte order; ``dtype='>u2'`` reads a file in
+    the other order.
+
+    For next-token training, make windows of the rows; see
+    :class:`~fuel.datasets.Windows`.
+
+    Examples
+    --------
+    >>> import numpy, os, tempfile
+    >>> from fuel.datasets import BinaryDataset, Windows
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, 'train.bin')
+    >>> numpy.arange(10, dtype='uint16').tofile(path)
+    >>> tokens = BinaryDataset(path, dtype='uint16')
+    >>> tokens.get_data(None, [9, 0])
+    (array([9, 0], dtype=uint16),)
+    >>> blocks = Windows(tokens, 4, stride=4, targets='next')
+    >>> blocks.sources
+    ('inputs', 'targets')
+    >>> blocks.get_data(None, 1)
+    (array([4, 5, 6, 7], dtype=uint16), array([5, 6, 7, 8], dtype=uint16))
+    >>> tokens.close(None)
+    >>> folder.cleanup()
+    """
+
+    path: str | list[str]
+
+    def __init__(self, path: Any, dtype: Any = None,
+                 which_sets: Sequence[str] | None = None,
+                 splits: Mapping[str, Any] | None = None,
+                 storage_options: StorageOptions | None = None,
+                 **kwargs: Unpack[DatasetOptions]) -> None:
+        self.path = fixed_files(type(self).__name__, path, storage_options)
+        self.dtype = None if dtype is None else numpy.dtype(dtype)
+        self.load()
+        super().__init__(which_sets, splits, **kwargs)
+
+    def load(self) -> None:
+        """Open the files."""
+        paths = as_list(self.path)
+        for path in paths:
+            check_is_file(path, 'raw')
+        self.readers = {'data': open_raw(paths, 'data', self.dtype)}
