@@ -8,14 +8,16 @@ from typing import Any, TypeAlias
 from fuel.bin.commands import (
     CommandParser, build_stream, pipe_friendly, positive_number)
 from fuel.exceptions import StateMismatchError, UnknownOrderError
-from fuel.orders import ExamplePlace, OrderTable, StreamOrder
+from fuel.orders import (
+    ExamplePlace, OrderTable, StreamOrder, WindowPlace)
 from fuel.orders.order import order_of
 
 __all__ = ['main', 'make_parser']
 
 STREAM = 'mine:build_stream'
 
-Answer: TypeAlias = StreamOrder | OrderTable | list[ExamplePlace]
+Answer: TypeAlias = (
+    StreamOrder | OrderTable | list[ExamplePlace] | list[WindowPlace])
 
 
 def make_parser() -> CommandParser:
@@ -48,12 +50,19 @@ def make_parser() -> CommandParser:
     shown.add_argument('--row', type=int, metavar='N',
                        help='show all places of the epoch at which a row of a '
                             'data set comes')
+    shown.add_argument('--windows-with', type=_number, metavar='N',
+                       help='show all places of the epoch at which windows '
+                            'or runs of rows hold a row')
     parser.add_argument('--accumulate', type=positive_number, default=1,
                         metavar='N', help='with --step: items of each rank '
                                           'for a step; default: %(default)s')
     parser.add_argument('--dataset', type=_number, metavar='N',
-                        help='with --row: number of the data set in the '
-                             'pipeline, if there are several')
+                        help='with --row and --windows-with: number of the '
+                             'data set in the pipeline, if there are several')
+    parser.add_argument('--stop', type=_number, metavar='N',
+                        help='leave out the items from this number on; needed '
+                             'for all places, and for --json, if the epoch '
+                             'has no end')
     parser.add_argument('--epoch', type=_number, metavar='N',
                         help='the epoch, counted from 0; default: the next '
                              'one, or that of the state')
@@ -132,25 +141,49 @@ def _answer(order: StreamOrder, given: Any) -> Answer:
     if given.epoch is not None:
         order = order.epoch(given.epoch)
     if given.row is not None:
-        return order.index(given.row, given.dataset)
-    return order if given.item is None else order[given.item]
+        return order.index(given.row, given.dataset, given.stop)
+    if given.windows_with is not None:
+        return order.windows_with(
+            given.windows_with, given.dataset, given.stop)
+    if given.item is not None:
+        return order[given.item]
+    return order[:given.stop] if given.json or given.stop is not None else (
+        order)
 
 
 def _print(answer: Answer, *, as_json: bool) -> None:
     """Print an answer."""
-    if isinstance(answer, StreamOrder) and not as_json:
+    if isinstance(answer, StreamOrder):
         print(repr(answer))
-    elif isinstance(answer, list):
-        places = [place._asdict() for place in answer]
-        print(json.dumps(places) if as_json else '\n'.join(
-            [f'epoch {place.epoch}, item {place.item}, row {place.row}'
-             + ', left out' * place.left_out for place in answer]
-            or ['it does not come in this epoch']))
-    else:
-        table = answer[:] if isinstance(answer, StreamOrder) else answer
+    elif isinstance(answer, OrderTable):
         print(json.dumps({name: column.tolist() for name, column
-                          in table.columns.items()})
-              if as_json else repr(table))
+                          in answer.columns.items()})
+              if as_json else repr(answer))
+    elif as_json:
+        print(json.dumps(list(map(_fields, answer))))
+    else:
+        print('\n'.join(map(_line, answer)) or (
+            'it does not come in this epoch'))
+
+
+def _fields(place: ExamplePlace | WindowPlace) -> dict[str, Any]:
+    """Return the fields of a place for JSON; rows as first, stop and step."""
+    found = place._asdict()
+    if isinstance(place, WindowPlace):
+        rows = found.pop('rows')
+        found |= {'first': rows.start, 'stop': rows.stop, 'step': rows.step}
+    return found
+
+
+def _line(place: ExamplePlace | WindowPlace) -> str:
+    """Return a line about a place."""
+    text = f'epoch {place.epoch}, item {place.item}, row {place.row}'
+    if isinstance(place, WindowPlace):
+        rows = place.rows
+        text += (f': window {place.window}, rows {rows.start} to '
+                 f'{range(rows.start, rows.stop, rows.step)[-1]}'
+                 + f' in steps of {rows.step}' * (rows.step > 1))
+    return text + ', left out' * place.left_out
 
 
 if __name__ == '__main__':

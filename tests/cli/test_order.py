@@ -9,13 +9,14 @@ from fuel.bin.fuel_order import main
 from fuel.datasets import IndexableDataset
 from fuel.schemes import ShuffledScheme
 from fuel.streams import DataStream
+from fuel.transformers import Mix
 
 MODULE = """
 import numpy
-from fuel.datasets import IndexableDataset
+from fuel.datasets import IndexableDataset, NPYDataset, Windows
 from fuel.schemes import ShuffledScheme
 from fuel.streams import DataStream
-from fuel.transformers import Filter
+from fuel.transformers import Filter, Mix
 
 def build_stream():
     return DataStream(IndexableDataset({'y': numpy.arange(10)}),
@@ -27,6 +28,16 @@ class Declaring(DataStream):
 def build_declaring():
     stream = build_stream()
     return Declaring(stream.dataset, iteration_scheme=stream.iteration_scheme)
+
+def build_endless():
+    return Mix([build_stream(), build_stream()], seed=1, stop='forever')
+
+def build_windows(step=1):
+    windows = Windows(NPYDataset('x.npy'), 3, step=step)
+    return DataStream(windows, batch_size=2)
+
+def build_steps():
+    return build_windows(2)
 
 def build_filtered():
     return Filter(build_stream(), lambda data: True)
@@ -73,6 +84,50 @@ def test_answers_are_those_of_the_attribute_order(ask):
     assert (0, f'epoch 1, item {place.item}, row {place.row}\n', '') == ask(
         '--row', 7, '--epoch', 1)
     assert (0, 'it does not come in this epoch\n', '') == ask('--row', 10)
+
+
+def test_epochs_without_an_end_are_searched_to_an_item(ask):
+    """An error asks for the argument."""
+    stream = build_stream()
+    order = Mix([stream, build_stream()], seed=1, stop='forever').order
+    places = order.index(7, 1, 30)
+    assert len(places) > 2
+    assert (0, ''.join(
+        [f'epoch 0, item {place.item}, row {place.row}\n'
+         for place in places]), '') == ask(
+        '--row', 7, '--dataset', 1, '--stop', 30, function='build_endless')
+    assert (0, f'{order[:3]!r}\n', '') == ask(
+        '--stop', 3, function='build_endless')
+    assert order[:3].row.tolist() == json.loads(ask(
+        '--stop', 3, '--json', function='build_endless')[1])['row']
+    for question in (('--row', 7, '--dataset', 1), ('--json',)):
+        status, out, error = ask(*question, function='build_endless')
+        assert (2, '') == (status, out)
+        assert 'pass stop' in error
+
+
+def test_windows_and_files_are_printed(ask, tmp_path):
+    """Rows of windows are a range, in steps if they have some."""
+    numpy.save(tmp_path / 'x.npy', numpy.arange(9))
+    _, out, _ = ask('--item', 1, function='build_windows')
+    assert out.splitlines()[1:] == [
+        'item  dataset  row  first  stop  file  row_of_part',
+        '   1        0    2      2     5     0            2',
+        '   1        0    3      3     6     0            3',
+        'dataset 0: Windows', 'file 0: x.npy']
+    first = 'epoch 0, item 0, row 0: window 0, rows 0 to'
+    assert [f'{first} 2', 'epoch 0, item 0, row 1: window 1, rows 1 to 3'] == (
+        ask('--windows-with', 1, function='build_windows')[1].splitlines())
+    second = 'epoch 0, item 1, row 0: window 2, rows 2 to 6 in steps of 2'
+    assert [f'{first} 4 in steps of 2', second] == ask(
+        '--windows-with', 2, function='build_steps')[1].splitlines()
+    status, out, _ = ask(
+        '--windows-with', 3, '--stop', 1, '--json', function='build_windows')
+    assert [{'epoch': 0, 'item': 0, 'row': 1, 'left_out': False, 'window': 1,
+             'first': 1, 'stop': 4, 'step': 1}] == json.loads(out)
+    status, _, error = ask('--windows-with', 3)
+    assert 2 == status
+    assert 'order.index(row)' in error
 
 
 def test_answers_are_printed_as_json(ask):
