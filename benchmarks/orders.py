@@ -8,6 +8,7 @@ import statistics
 import time
 
 import measure
+import numpy
 
 from fuel.datasets import IndexableDataset
 from fuel.schemes import (
@@ -19,7 +20,15 @@ from fuel.schemes import (
     ShuffledScheme,
 )
 from fuel.streams import DataStream
-from fuel.transformers import Batch, Cast, Take, Unpack
+from fuel.transformers import (
+    BalancedBatches,
+    Batch,
+    Cast,
+    Merge,
+    Mix,
+    Take,
+    Unpack,
+)
 
 BATCH = 128
 
@@ -32,17 +41,32 @@ def stream_of(scheme, count):
 
 def computed(count):
     """Return pipelines whose orders are computed, by name."""
-    def shuffled():
-        return stream_of(ComputedShuffledScheme(count, BATCH, seed=1), count)
+    def shuffled(part=1):
+        size = count // part
+        return stream_of(
+            ComputedShuffledScheme(size, BATCH, seed=part), size)
+
+    def examples(seed):
+        return stream_of(
+            ComputedShuffledExampleScheme(count, seed=seed), count)
+
+    def in_windows(seed):
+        return stream_of(ComputedBlockShuffledScheme(
+            count, BATCH, block_size=8000, window=8, seed=seed), count)
 
     return {
         'sequential': stream_of(SequentialScheme(count, BATCH), count),
         'shuffled': shuffled(),
         'shuffled by blocks': stream_of(ComputedBlockShuffledScheme(
             count, BATCH, block_size=1000, seed=1), count),
-        'Batch over examples': Batch(stream_of(
-            ComputedShuffledExampleScheme(count, seed=1), count),
-            ConstantScheme(BATCH)),
+        'Batch over examples': Batch(examples(1), ConstantScheme(BATCH)),
+        'Mix of batches': Mix([shuffled(), shuffled(3), shuffled(5)],
+                              weights=[5, 3, 2], seed=1, stop='last'),
+        'Batch over Mix of examples': Batch(
+            Mix([examples(1), examples(2)], weights=[5, 3], seed=1,
+                stop='first'), ConstantScheme(BATCH)),
+        'Merge of windows of 64,000': Merge(
+            [in_windows(1), in_windows(2)], ('first', 'second')),
         'Take, Unpack, Cast': Cast(Unpack(Take(
             shuffled(), count // BATCH)), 'float32'),
         'rank 3 of 8': shuffled().shard(3, 8)}
@@ -72,7 +96,7 @@ def ask_computed(count, questions):
         examples = [count * number // (questions + 1)
                     for number in range(1, questions + 1)]
         found, first = times(
-            lambda row, order=order: order.index(row), examples)
+            lambda row, order=order: order.index(row, 0), examples)
         rows.append((f'order.index(row) of {count:.0e}, {name}',
                      f'{found:.0f} us, first {first:.0f}', 'at most 1000 us'))
     return rows
@@ -93,6 +117,20 @@ def ask_drawn(count, questions):
          f'{again:.0f} us, first {inverse / 1e3:.0f} ms', 'inverted once'),
         (f'order.digest() of {count:.0e}', f'{seconds:.2f} s',
          'linear in the examples')]
+
+
+def ask_balanced(count, questions, size=512):
+    """Return a row for the steps of balanced batches of a mixture."""
+    lengths = numpy.random.default_rng(1).lognormal(5, 1, count).astype(
+        int) + 1
+    stream = BalancedBatches(
+        Mix([stream_of(ComputedShuffledExampleScheme(count, seed=seed), count)
+             for seed in (1, 2)], weights=[5, 3], seed=1, stop='first'),
+        lengths=(lengths, lengths), batch_size=size)
+    order = stream.order
+    found, first = times(lambda item: order[item], range(questions))
+    return [(f'order[n] of BalancedBatches of {size} over Mix',
+             f'{found:.0f} us, first {first:.0f}', 'at most 1000 us')]
 
 
 def asked_beside(count, how):
@@ -119,6 +157,7 @@ def main():
     how = measure.TINY if tiny else measure.FULL
     rows = ask_computed(10 ** 12, 5 if tiny else 200)
     rows += ask_drawn(10 ** 4 if tiny else 10 ** 6, 5 if tiny else 200)
+    rows += ask_balanced(10 ** 4 if tiny else 10 ** 6, 5 if tiny else 200)
     rows.append(('20 batches of an epoch whose order is taken',
                  asked_beside(10 ** 4, how), 'at least 0.9'))
     measure.print_table(rows)

@@ -37,7 +37,7 @@ BITS = 62
 BLOCK_BITS = 4
 BLOCK = 2 ** BLOCK_BITS
 _OFFSET_BITS = BITS - BLOCK_BITS
-_OFFSETS = 2 ** _OFFSET_BITS
+_OFFSETS: int = 2 ** _OFFSET_BITS
 _GOLDEN = int(_OFFSETS * 0.6180339887498949) | 1
 # Number of blocks that are permuted at once.
 BLOCKS = 256
@@ -124,12 +124,22 @@ class MixingRequests(RequestIterator):
             below += self._count_points(start, first * BLOCK, thresholds)
             below += self._count_points(last * BLOCK, stop, thresholds)
         for place, threshold in enumerate(thresholds.tolist()):
-            # Of each block, `in_each` points are below the threshold, and one
-            # more if the block's offset is below `beyond`.
-            in_each, beyond = divmod(threshold, _OFFSETS)
-            below[place] += (last - first) * in_each + count_below(
-                beyond, last - first, self._offset + first * _GOLDEN)
+            below[place] += self._count_below(first, last, threshold)
         return numpy.diff(below, prepend=0)
+
+    def count_below(self, chunk: int, threshold: int) -> int:
+        """Return how many points before a chunk are below a threshold."""
+        return self._count_below(0, chunk * BLOCKS, threshold)
+
+    def _count_below(self, first: int, last: int, threshold: int) -> int:
+        """Return how many points of a range of blocks are below a
+        threshold."""
+        # Of each block, `in_each` points are below the threshold, and one more
+        # if the block's offset is below `beyond`.
+        in_each, beyond = divmod(threshold, _OFFSETS)
+        more = count_below(beyond, last - first, int(
+            self._offset + first * _GOLDEN)) if beyond else 0
+        return (last - first) * in_each + more
 
     def _count_points(self, start: int, stop: int, thresholds: Points
                       ) -> Points:

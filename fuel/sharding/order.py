@@ -128,11 +128,21 @@ class EpochOrder:
         """Return the rows of an item, which must exist."""
         return self.made_of(self.parts(item))
 
+    def make_all(self, items: Sequence[int]) -> list[Made]:
+        """Return the rows of several items, which must exist."""
+        return list(map(self.make, items))
+
     def made_of(self, parts: Iterable[ItemPart]) -> Made:
         """Return an item that joins parts of the inputs."""
-        found = [self.inputs[part.input].make(item) if part.rows is None
-                 else cut_rows(self.inputs[part.input].make(item), part.rows)
-                 for part in parts for item in part.items]
+        found: list[Made] = []
+        for part in parts:
+            made = self.inputs[part.input].make_all(part.items)
+            found += made if part.rows is None else [
+                cut_rows(one, part.rows) for one in made]
+        return self.joined(found)
+
+    def joined(self, found: Sequence[Made]) -> Made:
+        """Return an item that joins items of the inputs."""
         return (batch_of(found) if self.inputs[0].is_single
                 and not self.is_single else join_parts(found))
 

@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from fuel.schemes.requests import IndexRequests
 from fuel.schemes.shard import BatchPart, Shard
-from fuel.sharding.asking import RequestOrder
-from fuel.sharding.made import example_ids
+from fuel.sharding.made import Made, example_ids
 from fuel.sharding.order import ENDLESS, EpochOrder, ItemPart, RankOrder
 from fuel.sharding.places import ItemPlace, places_in
 from fuel.transformers.balanced.parts import (
@@ -48,12 +46,14 @@ class SplitStep(NamedTuple):
 
     `number`: number of the step.
     `places`: numbers of its examples in the order below.
+    `made`: the rows of these examples.
     `parts`: for each round and rank, the places in `places`.
     `tokens`: sum of the lengths, or of the numbers of trained tokens.
     """
 
     number: int
     places: Sequence[int]
+    made: Sequence[Made]
     parts: Parts
     tokens: int
 
@@ -68,8 +68,6 @@ class BalancedOrder(EpochOrder):
     """
 
     _last: SplitStep | None = None
-    # A copy of the requests below, if these are for single examples.
-    _requests: IndexRequests | None = None
 
     def __init__(self, below: EpochOrder, splitting: Splitting, shard: Shard,
                  lengths: Mapping[int, Lengths],
@@ -81,12 +79,12 @@ class BalancedOrder(EpochOrder):
         self.trained = trained
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), '_last': None, '_requests': None}
+        return {**vars(self), '_last': None}
 
     def with_inputs(self, inputs: Sequence[EpochOrder]) -> EpochOrder:
         """Return the same order over other inputs."""
         ours = super().with_inputs(inputs)
-        for name in ('total', '_last', '_requests'):
+        for name in ('total', '_last'):
             vars(ours).pop(name, None)
         return ours
 
@@ -142,11 +140,9 @@ class BalancedOrder(EpochOrder):
         if len(real) < size and self.shard.uneven == 'pad':
             places = [*real, *[place % self.total for place in range(
                 size - len(real))]]
-        examples = self._examples(real)
-        if len(places) > len(real):
-            make = self.inputs[0].make
-            examples += [one for place in places[len(real):]
-                         for one in example_ids(make(place))]
+        below = self.inputs[0]
+        made = below.make_all(real) + below.make_all(places[len(real):])
+        examples = [one for each in made for one in example_ids(each)]
         lengths = _looked_up(self.lengths, examples)
         tokens = lengths if not self.trained else _looked_up(
             self.trained, examples)
@@ -166,23 +162,7 @@ class BalancedOrder(EpochOrder):
                 f'them into {rounds} rounds of {count} ranks with at most '
                 f'{limit} tokens for each: raise limit or accumulate, or '
                 'lower batch_size')
-        return SplitStep(number, places, parts, int(tokens.sum()))
-
-    def _examples(self, places: range) -> list[tuple[int, Any]]:
-        """Return the number of the data set, and the row, of consecutive
-        examples."""
-        below = self.inputs[0]
-        if isinstance(below, RequestOrder) and isinstance(
-                below.requests, IndexRequests):
-            # Faster than one by one.
-            if self._requests is None:
-                self._requests = below.requests.copied()
-            requests = self._requests
-            requests.position = places.start
-            return list(zip(itertools.repeat(below.dataset),
-                            requests.peek(len(places)), strict=False))
-        return [one for place in places
-                for one in example_ids(below.make(place))]
+        return SplitStep(number, places, made, parts, int(tokens.sum()))
 
     def _check_longest(self, number: int, lengths: Lengths,
                        examples: Sequence[tuple[int, Any]]) -> None:
@@ -215,6 +195,11 @@ class BalancedOrder(EpochOrder):
     def parts(self, item: int) -> list[ItemPart]:
         """Return the examples of an item."""
         return [ItemPart(0, self.places(item))]
+
+    def make(self, item: int) -> Made:
+        """Return the rows of an item."""
+        made = self.split_step(self.locate(item).step).made
+        return self.joined([made[row] for row in self.rows_of(item).places])
 
     def size(self, item: int) -> int:
         """Return the number of examples of an item."""

@@ -10,18 +10,18 @@ import functools
 import heapq
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from numpy.typing import NDArray
 import numpy
 
 from fuel.exceptions import StateMismatchError, UnknownOrderError
-from fuel.schemes.mixing import (
-    BITS, BLOCK, MixingRequests, as_thresholds)
+from fuel.schemes.mixing import MixingRequests, as_thresholds
 from fuel.sharding.draws import Draws, FirstEpochs
 from fuel.sharding.made import Made
 from fuel.sharding.order import ENDLESS, EpochOrder, Kind
 from fuel.sharding.places import ItemPlace
+from fuel.transformers.mixture.choices import Choices
 from fuel.typing import State
 
 #: A number of items of each stream.
@@ -30,6 +30,8 @@ Stop: TypeAlias = Literal['first', 'last', 'forever']
 
 # Number of items in the first range that is searched for a mixture's end.
 _FIRST_COUNTED = 256
+# Number of weights whose choices are kept.
+_KEPT_CHOICES = 4
 
 
 class Mixture:
@@ -229,6 +231,8 @@ class Stretch(NamedTuple):
         epoch.
     `inputs`: the orders of the streams' current epochs.
     `weights`: weights of the streams; 0 for a stream that has ended.
+    `before`: number of items before the range that each stream would have
+        given by these weights.
     `draws`: the draws of later epochs of the streams.
     """
 
@@ -237,6 +241,7 @@ class Stretch(NamedTuple):
     begun: Counts
     inputs: tuple[EpochOrder, ...]
     weights: Any
+    before: Counts
     draws: Draws
 
     @property
@@ -244,6 +249,18 @@ class Stretch(NamedTuple):
         """The number of items that each stream has left in its epoch."""
         lengths: Counts = numpy.array([len(part) for part in self.inputs])
         return lengths - (self.taken - self.begun)
+
+
+def _passed(stretch: Stretch, place: int) -> int:
+    """Return by how much the number of a stream's item in its epoch is below
+    the number that the weights of a stretch alone would give."""
+    return int(stretch.before[place] - (
+        stretch.taken[place] - stretch.begun[place]))
+
+
+def _are_consecutive(items: Sequence[int]) -> TypeGuard[range]:
+    """Return whether several numbers follow each other."""
+    return isinstance(items, range) and items.step == 1 and len(items) > 1
 
 
 class Span(NamedTuple):
@@ -296,10 +313,11 @@ class MixedOrder(EpochOrder):
         self.is_single = self.inputs[0].is_single
         self._stretches: list[Stretch] = []
         self._are_all = False
+        self._choices: dict[bytes, Choices] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         kept = {**super().__getstate__(), '_stretches': [],
-                '_are_all': False}
+                '_are_all': False, '_choices': {}}
         kept.pop('num_items', None)
         return kept
 
@@ -338,9 +356,10 @@ class MixedOrder(EpochOrder):
         """Return the stretch that holds an item."""
         if not self._stretches:
             taken = numpy.array(self.taken, numpy.int64)
+            weights, start = self.points.weights, int(taken.sum())
             self._stretches.append(Stretch(
-                int(taken.sum()), taken, taken - self.given, self.inputs,
-                self.points.weights, self.later))
+                start, taken, taken - self.given, self.inputs, weights,
+                self._before(start, weights), self.later))
         while self._stretches[-1].start <= item and not self._are_all:
             following = self._after(self._stretches[-1])
             if following is None:
@@ -362,13 +381,14 @@ class MixedOrder(EpochOrder):
         end = mixture.find_end(stretch.start, stretch.left, thresholds)
         if end >= min(ENDLESS, self.num_items):
             return None
-        taken = stretch.taken + self.points.counts(
-            stretch.start, end, thresholds)
-        place = self._choose(end, thresholds)
+        counts = self.points.counts(stretch.start, end, thresholds)
+        taken, before = stretch.taken + counts, stretch.before + counts
+        place = int(self._choices_of(stretch).streams(end, end + 1)[0])
         if self.stop == 'last':
             weights = stretch.weights.copy()
             weights[place] = 0
-            return stretch._replace(start=end, taken=taken, weights=weights)
+            return stretch._replace(start=end, taken=taken, weights=weights,
+                                    before=self._before(end, weights))
         part = stretch.inputs[place]
         draws = stretch.draws.following(part.draw_places())
         anew = part.following(draws)
@@ -379,13 +399,27 @@ class MixedOrder(EpochOrder):
                 "stream out, or use stop='last'")
         inputs, begun = list(stretch.inputs), stretch.begun.copy()
         inputs[place], begun[place] = anew, taken[place]
-        return Stretch(
-            end, taken, begun, tuple(inputs), stretch.weights, draws)
+        return Stretch(end, taken, begun, tuple(inputs), stretch.weights,
+                       before, draws)
 
-    def _choose(self, item: int, thresholds: Counts) -> int:
-        """Return the stream that the point of an item chooses."""
-        _, point = self.points.request_at(item)
-        return int(numpy.searchsorted(thresholds, point, side='right'))
+    def _before(self, start: int, weights: Any) -> Counts:
+        """Return the number of items before a number that each stream would
+        have given by some weights."""
+        return self.points.counts(0, start, as_thresholds(
+            weights)) if weights.any() else numpy.zeros(
+                len(weights), numpy.int64)
+
+    def _choices_of(self, stretch: Stretch) -> Choices:
+        """Return the streams of the items of a stretch."""
+        key = stretch.weights.tobytes()
+        found = self._choices.pop(key, None)
+        if found is None:
+            found = Choices(self.points, as_thresholds(stretch.weights))
+            while len(self._choices) >= _KEPT_CHOICES:
+                # The one that was used first.
+                del self._choices[next(iter(self._choices))]
+        self._choices[key] = found
+        return found
 
     def find(self, item: int) -> tuple[int, int, EpochOrder]:
         """Return the stream of an item, and where the item is in it.
@@ -394,11 +428,31 @@ class MixedOrder(EpochOrder):
             epoch, and the order of that epoch.
         """
         stretch = self._stretch_of(item)
-        thresholds = as_thresholds(stretch.weights)
-        place = self._choose(item, thresholds)
-        number = stretch.taken[place] - stretch.begun[place] + (
-            self.points.counts(stretch.start, item, thresholds)[place])
-        return place, int(number), stretch.inputs[place]
+        choices = self._choices_of(stretch)
+        place = int(choices.streams(item, item + 1)[0])
+        return (place, choices.count(place, item) - _passed(stretch, place),
+                stretch.inputs[place])
+
+    def make_all(self, items: Sequence[int]) -> list[Made]:
+        """Return the rows of several items."""
+        if not _are_consecutive(items):
+            return super().make_all(items)
+        found: list[Any] = [None] * len(items)
+        start, stop = items[0], items[-1] + 1
+        while start < stop:
+            stretch = self._stretch_of(start)
+            # Another stretch may begin at any item.
+            end = stop if self._stretch_of(stop - 1) is stretch else start + 1
+            streams = self._choices_of(stretch).streams(start, end)
+            for place in numpy.unique(streams).tolist():
+                where = numpy.flatnonzero(streams == place) + (
+                    start - items[0])
+                _, number, part = self.find(items[where[0]])
+                for one, made in zip(where.tolist(), part.make_all(
+                        range(number, number + len(where))), strict=True):
+                    found[one] = made
+            start = end
+        return found
 
     def make(self, item: int) -> Made:
         """Return the rows of an item."""
@@ -463,21 +517,8 @@ class MixedOrder(EpochOrder):
     def _item_of(self, stretch: Stretch, place: int, number: int) -> int:
         """Return the item that an input gives to a stretch, by its number
         among these."""
-        thresholds, start = as_thresholds(stretch.weights), stretch.start
-
-        def given(stop: int) -> int:
-            return int(self.points.counts(start, stop, thresholds)[place])
-
-        width = int(numpy.diff(thresholds, prepend=0)[place])
-        # Points are so even that the item is near this one.
-        expected, reach = start + (number << BITS) // width, BLOCK
-        first, stop = max(start, expected - reach), expected + reach
-        while given(first) > number or given(stop) <= number:
-            reach *= 2
-            first, stop = max(start, expected - reach), expected + reach
-        item: int = first + bisect_right(
-            range(first, stop), number, key=given) - 1
-        return item
+        return self._choices_of(stretch).find(
+            place, number + int(stretch.before[place]))
 
     def size(self, item: int) -> int:
         """Return the number of rows of an item."""
