@@ -14,7 +14,7 @@ import numpy
 
 from fuel.config_parser import config
 from fuel.datasets.built_in import BuiltInDataset
-from fuel.datasets.columns.part_names import MAGIC, Files
+from fuel.datasets.columns.part_names import Files, is_pattern
 from fuel.datasets.dataset import Dataset
 from fuel.downloaders.registry import registered
 from fuel.exceptions import MissingInputFiles
@@ -49,7 +49,8 @@ def load(name: Files,
         Name of a built-in data set, as ``fuel-download --list`` shows it, such
         as ``'mnist'``, or name of a converted file in the data path.  It may
         also be files that are read as they are: a file, a URL, a pattern such
-        as ``'data/*.h5'``, a folder, or a list of files.  The layout of HDF5
+        as ``'data/*.h5'`` or ``'train-{000..146}.tar'``, a folder, or a list
+        of files.  The layout of HDF5
         files from other programs is recognised by their contents; see
         :doc:`/hdf5_layouts`.  Subfolders of a folder are its splits.  Files
         other than ``.npy`` are splits if all have names of splits:
@@ -161,7 +162,7 @@ def _as_list(names: object) -> list[str | os.PathLike[str]]:
 
 def _is_path(name: str) -> bool:
     """Return whether a name refers to files, and not to a data set."""
-    if is_url(name) or MAGIC.search(name):
+    if is_url(name) or is_pattern(name):
         return True
     has_form = bool(os.path.dirname(name) or os.path.splitext(name)[1])
     return has_form and os.path.exists(name)

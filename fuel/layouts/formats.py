@@ -20,6 +20,8 @@ SIGNATURES = {b'\x93NUMPY': 'npy', b'PAR1': 'parquet', b'ARROW1': 'arrow'}
 # First bytes of a message of an Arrow stream; its length follows.
 ARROW_MESSAGE = b'\xff\xff\xff\xff'
 ZIP_SIGNATURE = b'PK\x03\x04'
+# Its place, and the signature; archives of the first form have none.
+TAR_SIGNATURE = 257, b'ustar'
 # The folder of a Zarr array or group contains one of these files.
 ZARR_FILES = ('zarr.json', '.zarray', '.zgroup')
 # Formats by extension, since text has no signature.
@@ -30,9 +32,12 @@ TEXTS = {**TABLES_OF_TEXT, '.txt': 'text'}
 HDF5_ENDINGS = ('.hdf5', '.hdf', '.h5', '.h5ad', '.he5', '.mat', '.nc',
                 '.nc4', '.nwb')
 TABLES_OF_ARROW = ('.arrow', '.feather', '.parquet')
+SHARDS = ('.tar',)
 DATA_ENDINGS = (*HDF5_ENDINGS, *TABLES_OF_ARROW, '.npy', '.npz')
 # Usual extensions of files that contain only numbers.
 RAW_ENDINGS = ('.bin', '.dat', '.raw')
+LITDATA = ('LitData is not read by Fuel: write the samples as tar archives, '
+           'such as with webdataset.ShardWriter')
 # Advice on other formats that users try, by extension.
 ADVICE = {
     '.json': 'a file with an object in each line is read by JSONLDataset, '
@@ -41,9 +46,12 @@ ADVICE = {
     '.tfrecord': 'TFRecord is not read by Fuel',
     '.safetensors': 'safetensors.numpy.load_file reads it, and its arrays go '
                     'into an IndexableDataset',
+    '.zip': 'archives are not read by Fuel: unpack it',
     **dict.fromkeys(
-        ('.bz2', '.gz', '.tar', '.tgz', '.xz', '.zip'),
-        'archives are not read by Fuel: unpack it'),
+        ('.bz2', '.gz', '.tbz2', '.tgz', '.txz', '.xz', '.zst'),
+        'samples of a .tar are read at their places, so it must not be '
+        'compressed: decompress it, such as with gunzip; another archive is '
+        'not read by Fuel: unpack it'),
     **dict.fromkeys(
         ('.ckpt', '.pickle', '.pkl', '.pt', '.pth'),
         'a pickle may run any code, so that Fuel does not read it; arrays '
@@ -66,7 +74,7 @@ ADVICE = {
 
 def format_of(path: str, has_dtype: bool = False) -> str:
     """Return the format of a file: 'hdf5', 'npy', 'npz', 'parquet', 'arrow',
-    'zarr', 'csv', 'tsv', 'jsonl', 'text' or 'binary'.
+    'zarr', 'tar', 'csv', 'tsv', 'jsonl', 'text' or 'binary'.
 
     `has_dtype`: whether the type of the numbers in a file is given. The file
         is then a binary file, unless it has the extension of another format.
@@ -80,7 +88,7 @@ def format_of(path: str, has_dtype: bool = False) -> str:
             f'{path!r} is a folder, and no Zarr array or group: load it by '
             f'itself, or list the files in it')
     if has_dtype and not file_name(path).lower().endswith(
-            (*DATA_ENDINGS, *TEXTS, *ADVICE)):
+            (*DATA_ENDINGS, *SHARDS, *TEXTS, *ADVICE)):
         return 'binary'
     try:
         return _format_of_file(path)
@@ -111,10 +119,14 @@ def _format_of_file(path: str) -> str:
            and file.read(place, 8) == HDF5_SIGNATURE
            for place in USER_BLOCKS):
         return 'hdf5'
+    if file.read(TAR_SIGNATURE[0], 5) == TAR_SIGNATURE[1]:
+        return 'tar'
     stem, ending = os.path.splitext(str(path).lower())
     compression = ending if ending in COMPRESSIONS else ''
     if compression:
         ending = os.path.splitext(stem)[1]
+    if compression and ending == '.tar':
+        ending = compression
     kind = TEXTS.get(ending)
     if kind is not None and compression and kind != 'text':
         raise ValueError(
@@ -137,13 +149,18 @@ def _format_of_file(path: str) -> str:
             f'{HDF5_SIGNATURE!r}: it begins with {head!r}; perhaps it is '
             f'damaged, or has another format than its name says')
     advice = advice_for(ending).replace('PATH', repr(str(path)))
-    if head.lstrip().startswith(b'<'):
+    is_page = head.lstrip().startswith(b'<')
+    if ending == '.tar' and not is_page:
+        return 'tar'
+    if ending == '.json' and is_litdata(path):
+        advice = LITDATA
+    elif is_page:
         advice = ('it may be a web page: take the address under which the '
                   'file itself is downloaded')
     raise ValueError(
         f'{str(path)!r} has no format that is known: it begins with {head!r}'
-        f'; HDF5, .npy, .npz, Parquet, Arrow and Zarr are recognised by their '
-        f'content, {", ".join(TEXTS)} by the name; {advice}')
+        f'; HDF5, .npy, .npz, Parquet, Arrow, Zarr and tar are recognised by '
+        f'their content, {", ".join(TEXTS)} by the name; {advice}')
 
 
 def advice_for(ending: str, folder: str = 'FOLDER') -> str:
@@ -157,6 +174,13 @@ def advice_for(ending: str, folder: str = 'FOLDER') -> str:
     return ADVICE.get(
         ending, 'give other data to IndexableDataset or IterableDataset, or '
                 'convert it').replace('FOLDER', folder)
+
+
+def is_litdata(path: str) -> bool:
+    """Return whether a file is the index of a data set of LitData."""
+    head = raw_file_at(path).read(0, 1 << 12)
+    return head.lstrip().startswith(b'{') and all(
+        name in head for name in (b'"chunks"', b'"chunk_bytes"'))
 
 
 def is_zarr(folder: str) -> bool:

@@ -21,8 +21,8 @@ from fuel.datasets.hdf5_dataset import HDF5Dataset
 from fuel.datasets.splits import files_by_name, must_name_splits, no_split
 from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.formats import (
-    ADVICE, DATA_ENDINGS, TABLES_OF_ARROW, TABLES_OF_TEXT, advice_for,
-    format_of, is_zarr)
+    ADVICE, DATA_ENDINGS, LITDATA, SHARDS, TABLES_OF_ARROW, TABLES_OF_TEXT,
+    advice_for, format_of, is_litdata, is_zarr)
 from fuel.layouts.recognition import (
     PLAIN, find_call, find_known_call, seen_files)
 from fuel.storage.open_files import open_with_h5py
@@ -43,9 +43,10 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     'text': ('fuel.datasets.text', 'TextFile', {}),
     'parquet': ('fuel.interop.arrow', 'ArrowDataset', {}),
     'arrow': ('fuel.interop.arrow', 'ArrowDataset', {}),
+    'tar': ('fuel.datasets.shards.tar', 'TarDataset', {}),
     'zarr': ('fuel.interop.zarr', 'ZarrDataset', {})}
 # Formats whose files may have the name of a split in their names.
-TABLES = ('arrow', 'binary', 'csv', 'jsonl', 'npz', 'parquet', 'tsv')
+TABLES = ('arrow', 'binary', 'csv', 'jsonl', 'npz', 'parquet', 'tar', 'tsv')
 # Arguments that a recogniser finds. One that the user passes replaces it.
 EXPLICIT = ('columns', 'parts', 'runs')
 ALL = 'all'
@@ -405,15 +406,17 @@ class FolderFiles:
     def by_split(self) -> dict[str, list[str]]:
         """Return a dict from splits to the paths of their files.
 
-        Tables of text are returned only if there are no other data files.
+        Tables of text, and shards, are returned only if there are no other
+        data files.
 
         Raises: FileNotFoundError if there are no files.
         """
         folder = self.folder
         splits, last, is_loop = self._found
-        if not splits and _has_tables(folder):
+        if not splits:
             splits, last, is_loop = _search(
-                folder, self._wanted, tuple(TABLES_OF_TEXT))
+                folder, self._wanted, tuple(TABLES_OF_TEXT) if _has_tables(
+                    folder) else SHARDS)
         if splits:
             return splits
         if is_loop and not any(names for _, _, names in os.walk(folder)):
@@ -427,7 +430,7 @@ class FolderFiles:
                 f'{", ..." * (len(deeper) > SHOWN)}; or a list of files')
         raise FileNotFoundError(
             f'{folder!r} has no files of data, nor have its folders; they '
-            f'end with {", ".join((*DATA_ENDINGS, *TABLES_OF_TEXT))}'
+            f'end with {", ".join((*DATA_ENDINGS, *SHARDS, *TABLES_OF_TEXT))}'
             f'{_what_it_has(folder)}')
 
 
@@ -489,6 +492,9 @@ def _what_it_has(folder: str) -> str:
         return (f'. Its folder {stores[0]!r} is a Zarr store, and each store '
                 f'is a data set: load it by its own path')
     paths = _files_below(folder)
+    for path in paths:
+        if os.path.basename(path) == 'index.json' and is_litdata(path):
+            return f'. It has {path!r}: {LITDATA}'
     endings = Counter(map(_ending, paths))
     if not endings:
         return '; it is empty'
@@ -503,7 +509,8 @@ def _has_tables(folder: str) -> bool:
     files that another reader reads, such as pictures."""
     endings = Counter(map(_ending, _files_below(folder)))
     tables = sum(endings[ending] for ending in TABLES_OF_TEXT)
-    return 0 < tables >= sum(endings[ending] for ending in ADVICE)
+    return 0 < tables >= sum(
+        endings[ending] for ending in (*ADVICE, *SHARDS))
 
 
 def _files_below(folder: str) -> list[str]:

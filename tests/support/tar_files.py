@@ -44,7 +44,8 @@ def change_header(path, number, **fields):
 
     `number`: number of the header among those that `tarfile` reads.
     """
-    places = {'size': (124, 12), 'typeflag': (156, 1), 'name': (0, 100)}
+    places = {'size': (124, 12), 'typeflag': (156, 1), 'name': (0, 100),
+              'magic': (257, 6)}
     with tarfile.open(path) as archive:
         offset = archive.getmembers()[number].offset_data - 512
     content = bytearray(path.read_bytes())

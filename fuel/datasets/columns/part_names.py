@@ -21,6 +21,7 @@ from fuel.storage.nodes import (
     find_node, group_names, is_group, text_of_name)
 from fuel.storage.part_index import Arrays
 from fuel.suggestions import did_you_mean
+from fuel.utils.braces import expand_braces
 from fuel.utils.hdf5_errors import naming_file
 from fuel.utils.other_libraries import checked_path, short_repr
 
@@ -35,13 +36,25 @@ Files: TypeAlias = 'str | os.PathLike[str] | Sequence[str | os.PathLike[str]]'
 
 def as_files(files: Files, storage_options: StorageOptions | None,
               ) -> str | list[str]:
-    """Return files as they were given; the ``repr`` shows no credentials."""
-    if isinstance(files, (str, os.PathLike)):
-        return as_path(os.fsdecode(files), storage_options)
-    found = [as_path(os.fsdecode(file), storage_options) for file in files]
+    """Return files as they were given, but with braces expanded; the ``repr``
+    shows no credentials."""
+    listed = [files] if isinstance(files, (str, os.PathLike)) else files
+    found = [as_path(path, storage_options)
+             for file in listed for path in without_braces(os.fsdecode(file))]
     if not found:
         raise ValueError('at least one file is needed, got none')
-    return found
+    return found if listed is files or len(found) > 1 else found[0]
+
+
+def without_braces(path: str) -> list[str]:
+    """Return the paths that a path with braces stands for."""
+    return [path] if '{' not in path or os.path.exists(
+        path) else expand_braces(path)
+
+
+def is_pattern(path: str) -> bool:
+    """Return whether a path stands for others, by signs or by braces."""
+    return bool(MAGIC.search(path)) or without_braces(path) != [path]
 
 
 def expand(files: str | Sequence[str]) -> list[str]:
@@ -50,7 +63,8 @@ def expand(files: str | Sequence[str]) -> list[str]:
         return [path for file in files for path in expand(file)]
     if isinstance(files, RemotePath) and '*' in files.reveal()[0]:
         raise ValueError(
-            f'patterns are for local files, got {files!r}: list the URLs')
+            f'patterns are for local files, got {files!r}: list the URLs, or '
+            f'write braces, such as {{000..012}}')
     if isinstance(files, RemotePath) or not MAGIC.search(files) or (
             os.path.exists(files)):
         return [files]

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from support.range_server import serving
 from support.tar_files import change_header, digits, member, npy, write_tar
 
+import fuel
 from fuel import config
 from fuel.datasets import TarDataset
 from fuel.exceptions import DamagedFileError, StateMismatchError
@@ -400,3 +402,89 @@ def test_threads_read_at_once(tmp_path):
     for thread in threads:
         thread.join()
     assert [] == wrong
+
+
+def test_load_finds_archives(tmp_path):
+    """By content, in lists, patterns, with braces, and in folders."""
+    paths = [write_tar(tmp_path / f's-{number:03}.tar', digits(number, 1))
+             for number in range(9, 12)]
+    os.rename(paths[1], renamed := tmp_path / 's-010.shard')
+    assert [10] == fuel.load(renamed)[:][0].tolist()
+    os.rename(renamed, paths[1])
+    for files in (paths, str(tmp_path / '*.tar'), tmp_path,
+                  str(tmp_path / 's-{009..011}.tar'),
+                  str(tmp_path / '{s-009,s-01{0,1}}.tar')):
+        dataset = fuel.load(files)
+        assert isinstance(dataset, TarDataset)
+        assert [9, 10, 11] == dataset[:][0].tolist()
+    assert [9, 11] == TarDataset(str(tmp_path / 's-0{09,11}.tar'))[:][
+        0].tolist()
+    literal = write_tar(tmp_path / '{a,b}.tar', digits(5, 1))
+    assert [5] == fuel.load(literal)[:][0].tolist()
+    with pytest.raises(FileNotFoundError, match=r's-012\.tar'):
+        fuel.load(str(tmp_path / 's-{011..012}.tar'))
+    with serving(tmp_path) as server:
+        dataset = fuel.load(server.url('s-{009..011}.tar'))
+        assert [9, 10, 11] == dataset[:][0].tolist()
+
+
+def test_load_finds_splits(tmp_path):
+    """By the names of folders, or of files."""
+    for number, name in enumerate(('train', 'val')):
+        for folder in (tmp_path / 'names', tmp_path / 'folders' / name):
+            folder.mkdir(parents=True, exist_ok=True)
+            for part in range(2):
+                write_tar(folder / f'{name}-0000{part}-of-00002.tar', digits(
+                    10 * number + part, 1))
+    for folder in ('names', 'folders'):
+        dataset = fuel.load(tmp_path / folder, 'val')
+        assert [10, 11] == dataset[:][0].tolist()
+        assert [0, 1, 10, 11] == fuel.load(
+            tmp_path / folder, 'all')[:][0].tolist()
+        with pytest.raises(ValueError, match="'train', 'val'"):
+            fuel.load(tmp_path / folder, 'test')
+    with pytest.raises(ValueError, match="'train', 'val'"):
+        fuel.load(tmp_path / 'names')
+
+
+@pytest.mark.parametrize('name', ['x.tar', 'x.tar.gz', 'x.tgz', 'x.tar.bz2'])
+def test_load_refuses_compressed_archives(tmp_path, name):
+    """The error says what to do."""
+    with tarfile.open(tmp_path / name, 'w:gz') as archive:
+        archive.addfile(member('a.x')[0])
+    with pytest.raises(ValueError, match=rf'{name}.*decompress it.*gunzip'):
+        fuel.load(tmp_path / name)
+    if name != 'x.tar':
+        with pytest.raises(FileNotFoundError, match='decompress it'):
+            fuel.load(tmp_path)
+
+
+def test_load_finds_archives_without_a_signature(tmp_path):
+    """The first form of tar had none, and an empty archive has no header."""
+    path = write_tar(tmp_path / 'x.tar', [('a.x', b'1')], FORMS['ustar'])
+    change_header(path, 0, magic=b'')
+    assert [b'1'] == fuel.load(path)[:][0].tolist()
+    with pytest.raises(ValueError, match='there is no sample'):
+        fuel.load(write_tar(path, []))
+    path.write_bytes(b'not an archive at all' * 100)
+    with pytest.raises(DamagedFileError, match=r'x\.tar: not a sound tar'):
+        fuel.load(path)
+    path.write_bytes(b'')
+    with pytest.raises(ValueError, match='is empty'):
+        fuel.load(path)
+    path.write_bytes(b'<!DOCTYPE html>' * 100)
+    with pytest.raises(ValueError, match='may be a web page'):
+        fuel.load(path)
+
+
+def test_load_refuses_litdata_by_name(tmp_path):
+    """Its chunks are not read."""
+    index = tmp_path / 'index.json'
+    index.write_text(json.dumps({'chunks': [{
+        'chunk_bytes': 9, 'chunk_size': 1, 'dim': None,
+        'filename': 'chunk-0-0.bin'}], 'config': {}}))
+    (tmp_path / 'chunk-0-0.bin').write_bytes(b'123456789')
+    with pytest.raises(FileNotFoundError, match='LitData is not read'):
+        fuel.load(tmp_path)
+    with pytest.raises(ValueError, match='LitData is not read'):
+        fuel.load(index)
