@@ -461,12 +461,15 @@ class RankOrder(EpochOrder):
         self.inputs = whole,
         self.is_single = whole.is_single
         self.shard = shard
-        # Numbers of the items with which the known steps begin.
+        # Numbers of the items with which the known steps begin, and the
+        # number of all steps in which the rank gets an item.
         self._starts = [0]
+        self._num_steps: int | None = None
         self._padded: tuple[int, ItemPlaces] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), '_padded': None}
+        return {**super().__getstate__(), '_starts': [0],
+                '_num_steps': None, '_padded': None}
 
     @property
     def own_kind(self) -> Kind:
@@ -489,10 +492,10 @@ class RankOrder(EpochOrder):
             return num_of_rank(count, shard)
         if not self._is_uneven:
             return count - bool(count and self._deal(count - 1) is None)
-        for item in itertools.count():
-            if self.dealt(item) is None:
-                return item
-        return None
+        if self._num_steps is None:
+            self._num_steps = next(
+                item for item in itertools.count() if self.dealt(item) is None)
+        return self._num_steps
 
     def dealt(self, item: int) -> Dealt | None:
         """Return the part of the whole order that is the rank's item; None

@@ -20,7 +20,7 @@ from fuel.schemes import ConstantScheme, ShuffledScheme
 from fuel.schemes.shard import Shard
 from fuel.sharding.asking import epoch_order
 from fuel.sharding.made import DatasetRows, Merged
-from fuel.sharding.order import UnknownOrderError
+from fuel.sharding.order import RankOrder, UnknownOrderError
 from fuel.streams import DataStream
 from fuel.transformers import Cache, Mix, MultiThreading
 
@@ -332,3 +332,34 @@ def test_next_order_is_not_known_where_an_epoch_elsewhere_was_left():
     epoch = stream.get_epoch_iterator()
     order = epoch_order(stream)
     assert [[item.tolist()] for item, in epoch] == expected(order, [0])
+
+
+def mixed_batches():
+    """Return the order of a mixture of batches of two sizes."""
+    return epoch_order(Mix([DataStream(
+        IndexableDataset({'y': numpy.arange(count)}),
+        iteration_scheme=ShuffledScheme(count, size))
+        for count, size in ((40, 1), (80, 16))], seed=5, stop='last'))
+
+
+def test_items_of_an_uneven_share_are_counted_once(monkeypatch):
+    """Each question about an item would go through the epoch otherwise."""
+    dealt, deal = [], RankOrder._deal
+
+    def count(order, first):
+        dealt.append(first)
+        return deal(order, first)
+    share = mixed_batches().share(Shard(1, 2, 'example'))
+    monkeypatch.setattr(RankOrder, '_deal', count)
+    items = [share[item] for item in range(len(share))]
+    assert len(items) > 10
+    assert len(dealt) < 3 * len(items)
+
+
+def test_next_epoch_of_an_uneven_share_has_steps_of_its_own():
+    """They begin at other items than those of the epoch before."""
+    whole, shard = mixed_batches(), Shard(1, 2, 'example')
+    share = whole.share(shard)
+    for epoch in range(4):
+        assert list(whole.epoch(epoch).share(shard)) == list(
+            share.epoch(epoch))
