@@ -1,12 +1,16 @@
 """The facts about a stream that its orders need."""
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 from fuel.epochs.pipeline import datasets_of
 from fuel.epochs.stage import stage_of
+from fuel.exceptions import UnknownOrderError
 from fuel.orders.rounds import unit_of
 from fuel.schemes.shard import Shard
+from fuel.sharding.order import EpochOrder
+from fuel.sharding.places import ItemPlace
 from fuel.typing import StreamLike
 from fuel.utils.checks import not_negative
 
@@ -61,3 +65,19 @@ class StreamFacts:
                 f'dataset must be from 0 to {len(names) - 1}, got {number}: '
                 f'one of {listed}')
         return number
+
+
+def places_of(order: EpochOrder, dataset: int, row: object, stop: int,
+              ) -> list[tuple[int, int | None]]:
+    """Return the items before number `stop` that have an example, and its row
+    in each; None if a stage may have changed the rows."""
+    def find(one: EpochOrder) -> list[ItemPlace]:
+        return [*takewhile(lambda place: place.item < stop,
+                           one.places_of(dataset, row, stop))]
+    try:
+        return [*find(order)]
+    except UnknownOrderError:
+        if not order.unsized:
+            raise
+    return [(item, None) for item in dict.fromkeys(
+        place.item for place in find(order.with_kept_rows()))]

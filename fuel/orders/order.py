@@ -4,7 +4,6 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Iterator
-from itertools import takewhile
 from typing import Any, overload
 
 import numpy
@@ -14,7 +13,7 @@ from fuel.epochs.past import num_epochs
 from fuel.epochs.stage import stage_of
 from fuel.exceptions import UnknownOrderError
 from fuel.orders.digest import digest_of
-from fuel.orders.facts import StreamFacts
+from fuel.orders.facts import StreamFacts, places_of
 from fuel.orders.origins import cuts_of
 from fuel.orders.rounds import Rounds
 from fuel.orders.steps import Steps
@@ -287,11 +286,9 @@ class StreamOrder:
         if order.num_items is not None:
             self._known_to(stop)
         last = ENDLESS if stop is None else not_negative('stop', stop)
-        return [ExamplePlace(self.epoch_number, place.item, place.offset,
-                             self._is_left_out(place.item, (dataset, row)))
-                for place in takewhile(
-                    lambda place: place.item < last,
-                    order.places_of(dataset, row, last))]
+        return [ExamplePlace(self.epoch_number, item, offset,
+                             self._is_left_out(item, (dataset, row)))
+                for item, offset in places_of(order, dataset, row, last)]
 
     def windows_with(self, row: int, dataset: int | None = None,
                      stop: int | None = None) -> list[WindowPlace]:
@@ -344,7 +341,7 @@ class StreamOrder:
             for window, first, end in zip(*map(numpy.ndarray.tolist, (
                 windows, *cuts.rows_held(windows))), strict=True)
             for place in self.index(window, number, stop)],
-            key=lambda place: place[1:3])
+            key=lambda place: (place.item, place.row or 0))
 
     @functools.cached_property
     def _left_out(self) -> list[range]:

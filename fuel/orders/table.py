@@ -27,15 +27,16 @@ class ExamplePlace(NamedTuple):
         Number of the epoch, from 0 on; None if it is not known.
     item : int
         Number of the item in the order, from 0 on.
-    row : int
-        Number of the row in the item, from 0 on; 0 for a single example.
+    row : int or None
+        Number of the row in the item, from 0 on; 0 for a single example; None
+        if a stage may have changed the rows of the item.
     left_out : bool
         Whether the item is left out; see :func:`leave_out`.
     """
 
     epoch: int | None
     item: int
-    row: int
+    row: int | None
     left_out: bool = False
 
 
@@ -55,7 +56,7 @@ class WindowPlace(NamedTuple):
 
     epoch: int | None
     item: int
-    row: int
+    row: int | None
     left_out: bool
     window: int
     rows: slice

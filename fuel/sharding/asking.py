@@ -25,8 +25,9 @@ from fuel.schemes.requests import IndexRequests
 from fuel.schemes.ordered import ConstantScheme, size_requests
 from fuel.schemes.sharded_requests import RankRequests, RowRequests
 from fuel.sharding.draws import (
-    Draws, FirstEpochs, KeyStart, Known, ListedRequests, Replay, Start,
+    Draws, FirstEpochs, Known, ListedRequests, Replay, Start,
     scheme_kind, shared_draws, whole_scheme, why_unknown)
+from fuel.sharding.keys import KeyStart
 from fuel.sharding.made import DatasetRows, Made
 from fuel.sharding.planned import has_numbered_items
 from fuel.sharding.order import (
@@ -216,14 +217,15 @@ class StageEpoch(NamedTuple):
         return self.draws.add(Replay(
             copied_scheme(scheme, {}, True), available(epoch.start)), present)
 
-    def add_key(self, rng: Any, key: int | None) -> int:
+    def add_key(self, rng: Any, key: int | None, first: Any) -> int:
         """Add the draw of a stage's key for an epoch; return its place in
         `draws`.
 
         `rng`: the generator from which the key is drawn.
         `key`: the key, if the epoch has drawn it; otherwise None.
+        `first`: the generator as it is before the first epoch.
         """
-        start = KeyStart(copy.deepcopy(rng, self.query.known))
+        start = KeyStart(copy.deepcopy(rng, self.query.known), first)
         if self.state is not None:
             # The state of the generator comes with that of the pipeline.
             rng_state.set_state(start.rng, self.state['rng'])

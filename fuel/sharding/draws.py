@@ -30,6 +30,7 @@ from fuel.schemes.iteration_scheme import (
 from fuel.schemes.iteration_scheme import rng_state as drawn_state
 from fuel.schemes.requests import (
     ConcatenatedRequests, RequestIterator, as_requests)
+from fuel.schemes.ordered import ConcatenatedScheme
 from fuel.sharding.module_generators import ModuleGenerators
 from fuel.sharding.order import KINDS, Kind
 from fuel.sharding.shard_pipeline import copied_scheme
@@ -158,8 +159,8 @@ class Start:
             if ours.scheme.epoch < 0:
                 raise IndexError('there is no epoch before the first')
         elif hook is not no_state and not (
-                hook is drawn_state and number is not None
-                and ours.restart(number, count)):
+                hook in (drawn_state, ConcatenatedScheme.state_dict)
+                and number is not None and ours.restart(number, count)):
             raise UnknownOrderError(
                 'of an epoch before, the state from which '
                 f'{type(self.scheme).__name__} drew is not kept, and the '
@@ -172,7 +173,15 @@ class Start:
         return whether the present state is `-count` epochs later."""
         scheme = self.scheme
         end = scheme.state_dict()
-        scheme.rng = generator_of(None, scheme.seed)
+        parts: list[Any] = parts_of_scheme(scheme) or [scheme]
+        for part in parts:
+            hook = type(part).state_dict
+            if hook is drawn_state:
+                part.rng = generator_of(None, part.seed)
+            elif hook is epoch_state:
+                part.epoch += count - number
+            elif hook is not no_state:
+                return False
         for _ in range(number):
             scheme.get_request_iterator()
         state = scheme.state_dict()
@@ -190,32 +199,6 @@ class Replay(Start):
         """Return a copy that shares no generators, since these are reset to
         the state before the epoch."""
         return super().copied({})
-
-
-class KeyStart(NamedTuple):
-    """The generator from which a stage draws the key of an epoch."""
-
-    rng: Any
-
-    @property
-    def is_computed(self) -> bool:
-        """True if no other generator must draw first."""
-        return False
-
-    def draw(self) -> int:
-        """Return the key."""
-        return int(self.rng.integers(2 ** 63))
-
-    def copied(self, known: dict[int, Any]) -> KeyStart:
-        """Return a copy with a generator of its own."""
-        return KeyStart(copy.deepcopy(self.rng, known))
-
-    def moved(self, count: int, known: dict[int, Any],
-              number: int | None = None) -> KeyStart:
-        """Raise UnknownOrderError: earlier states are not kept."""
-        raise UnknownOrderError(
-            'of an epoch before, the state from which a stage drew its key '
-            'is not kept: load a state that was saved in that epoch')
 
 
 class Known(NamedTuple):

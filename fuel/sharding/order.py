@@ -184,6 +184,11 @@ class EpochOrder:
         for part in self.inputs:
             part.check_rows()
 
+    def with_kept_rows(self) -> EpochOrder:
+        """Return the order without the stages that may change rows."""
+        return self.with_inputs([
+            part.with_kept_rows() for part in self.inputs])
+
     def has_dataset(self, dataset: int) -> bool:
         """Return whether rows come from a data set."""
         return dataset == self.dataset or any(
@@ -432,6 +437,10 @@ class RemadeOrder(EpochOrder):
     def check_rows(self) -> None:
         """Raise UnknownOrderError: the rows are not known."""
         raise UnknownOrderError(self.unsized)
+
+    def with_kept_rows(self) -> EpochOrder:
+        """Return the order of the input."""
+        return self.inputs[0].with_kept_rows()
 
 
 class _Whole:

@@ -98,10 +98,15 @@ class SeededTransformer(Transformer):
         self.seed: int | None = (
             config.default_seed if seed is None
             else not_negative('seed', seed))
-        kind = zlib.crc32(type(self).__name__.encode())
-        self.rng: Any = numpy.random.default_rng([self.seed, kind])
+        self.rng: Any = self._first_generator()
         super().__init__(*args, **kwargs)
         refuse_split(self, sharding_of(self.data_stream))
+
+    def _first_generator(self) -> numpy.random.Generator:
+        """Return the generator as it is before the first epoch."""
+        kind = zlib.crc32(type(self).__name__.encode())
+        seeds: Any = [self.seed, kind]
+        return numpy.random.default_rng(seeds)
 
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch."""

@@ -193,7 +193,8 @@ class ShuffleBuffer(SeededTransformer):
         key = (begun.epoch.attributes['_key'] if begun.epoch is not None
                else None if leftover is None else leftover['key'])
         return BufferOrder(inputs[0], self.buffer_size, begun.draws,
-                           begun.add_key(self.rng, key))
+                           begun.add_key(
+                               self.rng, key, self._first_generator()))
 
     def get_leftover(self) -> dict[str, Any]:
         """Return the position in the order, and the oldest example held."""
