@@ -27,11 +27,12 @@ from fuel.schemes.sharded_requests import RankRequests, RowRequests
 from fuel.sharding.draws import (
     Draws, FirstEpochs, Known, ListedRequests, Replay, Start,
     scheme_kind, shared_draws, whole_scheme, why_unknown)
+from fuel.sharding.given import GivenOrder
 from fuel.sharding.keys import KeyStart
 from fuel.sharding.made import DatasetRows, Made
 from fuel.sharding.planned import has_numbered_items
 from fuel.sharding.order import (
-    ENDLESS, EpochOrder, GivenOrder, RemadeOrder, Unordered)
+    ENDLESS, EpochOrder, RemadeOrder, Unordered)
 from fuel.sharding.places import ItemPlace
 from fuel.sharding.shard_pipeline import copied_scheme
 from fuel.typing import State, StreamLike

@@ -13,11 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from fuel.exceptions import UnknownOrderError
-from fuel.schemes.inverse import as_index
 from fuel.schemes.shard import Shard, num_of_rank
 from fuel.sharding.dealer import Dealer, Dealt
 from fuel.sharding.made import (
-    DatasetRows, Made, batch_of, cut_rows, join_parts, num_rows)
+    Made, batch_of, cut_rows, join_parts, num_rows)
 from fuel.sharding.places import ItemPlace, ItemPlaces, ScannedPlaces
 
 #: The way to find an item: by a formula; in a permutation that is drawn once;
@@ -79,11 +78,13 @@ class EpochOrder:
     takes_share = False
     # Places that only a scan finds, from the first question on.
     _scanned: ScannedPlaces | None = None
+    # The later epoch that was asked for last: how much later, and its order.
+    _later: tuple[int, EpochOrder] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # Another order, of other inputs, may begin as a copy.
         return {name: value for name, value in vars(self).items()
-                if name not in ('_counted', '_scanned')}
+                if name not in ('_counted', '_scanned', '_later')}
 
     @property
     def kind(self) -> Kind:
@@ -276,7 +277,7 @@ class EpochOrder:
 
         `number`: number of that epoch; None if it is not known.
         """
-        draws, order = self.find_draws(), self
+        draws = self.find_draws()
         if draws is None or not count:
             return self
         if count < 0:
@@ -284,10 +285,13 @@ class EpochOrder:
         later = None if self.goes_on else draws.later(count)
         if later is not None:
             return self.following(later)
-        for _ in range(count):
+        done, order = 0, self
+        if self._later is not None and self._later[0] <= count:
+            done, order = self._later
+        for _ in range(count - done):
             order.check_end()
-            draws = draws.following()
-            order = order.following(draws)
+            order = order.following(order.find_draws().following())
+        self._later = count, order
         return order
 
     def check_end(self) -> None:
@@ -358,43 +362,6 @@ class Unordered(EpochOrder):
     def following(self, draws: Any) -> EpochOrder:
         """Return the same order."""
         return self
-
-
-class GivenOrder(EpochOrder):
-    """Order of a data set that is read in order, example by example."""
-
-    is_single = True
-    dataset: int
-
-    def __init__(self, dataset: int, num_items: int | None) -> None:
-        self.dataset = dataset
-        self.num_items = num_items
-
-    @property
-    def has_fixed_length(self) -> bool:
-        """Whether all epochs have the same number of items (bool)."""
-        return self.num_items is not None
-
-    def make(self, item: int) -> Made:
-        """Return the row of the data set with the number of the item."""
-        return DatasetRows(self.dataset, item)
-
-    def count_to(self, stop: int) -> int:
-        """Return the number of items; `stop` if it is not known."""
-        return stop if self.num_items is None else len(self)
-
-    def places_of(self, dataset: int, row: object, stop: int = ENDLESS,
-                  ) -> Iterator[ItemPlace]:
-        """Yield the item whose number is that of the row."""
-        item, count = as_index(row), self.num_items
-        if dataset == self.dataset and isinstance(item, int) and (
-                0 <= item and (count is None or item < count)):
-            yield ItemPlace(item, 0)
-
-    @property
-    def ends(self) -> bool:
-        """True if the number of items is known."""
-        return self.num_items is not None
 
 
 class RemadeOrder(EpochOrder):

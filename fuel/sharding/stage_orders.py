@@ -19,8 +19,9 @@ from fuel.iterator import DataIterator
 from fuel.schemes.requests import BatchSizeRequests
 from fuel.sharding.asking import OrderQuery, StageEpoch
 from fuel.sharding.made import Made, Merged, single_row
+from fuel.sharding.given import GivenOrder
 from fuel.sharding.order import (
-    ENDLESS, EpochOrder, GivenOrder, ItemPart, Kind, Unordered)
+    ENDLESS, EpochOrder, ItemPart, Kind, Unordered)
 from fuel.sharding.places import ItemPlace, places_in
 from fuel.sharding.planned import (
     ItemPlan, items_of, read_at, read_rows_at, seek, source_of)

@@ -17,7 +17,8 @@ from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.schemes.ordered import size_requests
 from fuel.schemes.requests import warn_of_no_batch
 from fuel.sharding.asking import StageEpoch
-from fuel.sharding.order import EpochOrder, GivenOrder
+from fuel.sharding.given import GivenOrder
+from fuel.sharding.order import EpochOrder
 from fuel.sharding.planned import read_rows_at, seek
 from fuel.sharding.stage_orders import (
     OrderPlan, RowPlan, cut_order, example_order)

@@ -363,3 +363,18 @@ def test_next_epoch_of_an_uneven_share_has_steps_of_its_own():
     for epoch in range(4):
         assert list(whole.epoch(epoch).share(shard)) == list(
             share.epoch(epoch))
+
+
+def test_later_epochs_are_drawn_from_the_one_asked_for_last(monkeypatch):
+    """Each number of steps, or epoch in turn, would draw all those before."""
+    drawn, draw = [], ShuffledScheme.get_request_iterator
+    whole = mixed_batches()
+    later = [list(whole.epoch(epoch)) for epoch in (20, 3)]
+    monkeypatch.setattr(
+        ShuffledScheme, 'get_request_iterator',
+        lambda scheme: drawn.append(1) or draw(scheme))
+    whole = mixed_batches()
+    found = [list(whole.epoch(epoch)) for epoch in range(21)]
+    # Of each stream in it, once; the next draws are those of a copy.
+    assert len(drawn) <= 4 * 21
+    assert later == [found[20], found[3]]
