@@ -1,9 +1,10 @@
-"""Draw the numbers that ``RandomState`` draws, in less time.
+"""Draw the numbers that ``RandomState`` draws, in less time, and numbers that
+depend only on a key and an example.
 
 NumPy promises that ``RandomState`` never changes what it draws.
 """
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 cimport numpy as cnp
 from fuel.kernels.copy_row cimport fuel_prefetch
@@ -26,6 +27,8 @@ cdef enum:
     SHIFT = 397
     # From so many on it pays to take its state out of NumPy's object.
     TWISTED = 2000
+    # Words that an SFC64 generator of NumPy drops at first.
+    DROPPED = 12
 
 
 cdef inline uint32_t mask_of(uint32_t most) noexcept nogil:
@@ -189,3 +192,90 @@ cdef void shuffle(Words *words, uint32_t *order,
             element = order[places[number]]
             order[places[number]] = order[last]
             order[last] = element
+
+
+cdef inline uint64_t mixed(uint64_t word) noexcept nogil:
+    """Return a word in which each bit depends on all bits of another, as in
+    SplitMix64; different words stay different."""
+    word += <uint64_t>0x9e3779b97f4a7c15
+    word = (word ^ (word >> 30)) * <uint64_t>0xbf58476d1ce4e5b9
+    word = (word ^ (word >> 27)) * <uint64_t>0x94d049bb133111eb
+    return word ^ (word >> 31)
+
+
+cdef inline uint64_t next_of(uint64_t *state) noexcept nogil:
+    """Return the next word of an SFC64 generator."""
+    cdef uint64_t word = state[0] + state[1] + state[3]
+    state[3] += 1
+    state[0] = state[1] ^ (state[1] >> 11)
+    state[1] = state[2] + (state[2] << 3)
+    state[2] = ((state[2] << 24) | (state[2] >> 40)) + word
+    return word
+
+
+cdef uint64_t folded(more) except? 0:
+    """Return one word for several numbers."""
+    cdef uint64_t word = 0
+    for number in more:
+        word = mixed(word ^ mixed(number))
+    return word
+
+
+def example_words(uint64_t key, const int64_t[:, ::1] ids, more=()):
+    """Return the words that seed an SFC64 generator for each of some examples.
+
+    `ids`: for each example, the number of its data set and its row.
+    `more`: numbers that select another generator of the same examples.
+    Returns: an array of three words for each example.
+    """
+    cdef Py_ssize_t count = ids.shape[0], place
+    cdef uint64_t other = folded(more)
+    cdef cnp.npy_intp[2] shape
+    shape[0], shape[1] = count, 3
+    cdef cnp.ndarray out = cnp.PyArray_EMPTY(2, shape, cnp.NPY_UINT64, 0)
+    cdef uint64_t *words = <uint64_t *>cnp.PyArray_DATA(out)
+    for place in range(count):
+        seed_words(words + 3 * place, key, ids[place, 0], ids[place, 1],
+                   other)
+    return out
+
+
+cdef inline void seed_words(uint64_t *words, uint64_t key, uint64_t dataset,
+                            uint64_t row, uint64_t other) noexcept nogil:
+    words[0] = mixed(row)
+    words[1] = mixed(key)
+    words[2] = mixed(other ^ mixed(dataset))
+
+
+def example_shares(uint64_t key, const int64_t[:, ::1] ids,
+                   Py_ssize_t count):
+    """Draw numbers from 0 to below 1 for each of some examples.
+
+    Returns: an array of `count` numbers for each example, what the method
+        ``random`` of an SFC64 generator gives that :func:`example_words`
+        seed.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> example_shares(1, numpy.array([[0, 7], [0, 2], [1, 7]]), 2).round(3)
+    array([[0.634, 0.395],
+           [0.832, 0.488],
+           [0.022, 0.246]])
+    """
+    cdef Py_ssize_t place, number, num_dropped
+    cdef uint64_t state[4]
+    cdef cnp.npy_intp[2] shape
+    shape[0], shape[1] = ids.shape[0], count
+    cdef cnp.ndarray out = cnp.PyArray_EMPTY(2, shape, cnp.NPY_DOUBLE, 0)
+    cdef double *target = <double *>cnp.PyArray_DATA(out)
+    for place in range(ids.shape[0]):
+        seed_words(state, key, ids[place, 0], ids[place, 1], 0)
+        state[3] = 1
+        for num_dropped in range(DROPPED):
+            next_of(state)
+        for number in range(count):
+            # 53 bits, as many as a double has.
+            target[0] = (next_of(state) >> 11) * (1. / 9007199254740992.)
+            target += 1
+    return out
