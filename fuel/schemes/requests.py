@@ -116,6 +116,12 @@ class RequestIterator(RequestPosition):
             self.request_at(place)
             for place in range(first, last + 1, self.step)]
 
+    def last_compact(self) -> Any:
+        """Return the last request that was made, as an array if possible;
+        None if it is not known."""
+        return (self.compact_at(self.last_position) if self.is_random_access
+                else self.last)
+
     @property
     def is_random_access(self) -> bool:
         """Whether each request can be made by its number (bool)."""

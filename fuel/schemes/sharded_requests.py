@@ -110,6 +110,11 @@ class RowRequests(ChosenRequests):
             found[-1] = self._cut(found[-1], self.rows)
         return found
 
+    def last_compact(self) -> Any:
+        """Return the last request that was made, cut."""
+        found = self.made_last(1)
+        return found and found[0]
+
     def rows_at(self, position: int) -> BatchPart:
         """Return the chosen rows as a part of the request at a position."""
         total = len(as_splittable(self.requests.compact_at(position)))

@@ -1,23 +1,18 @@
 """A stage that adds the examples of data sets that each row was made of."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn, Unpack
+from collections.abc import Mapping
+from typing import Any, Unpack
 
 import numpy
 from numpy.typing import NDArray
 
 from fuel.describe.source_types import SourceType, SourceTypes
 from fuel.epochs.epoch import asking_examples
-from fuel.epochs.pipeline import child_streams, datasets_of, source_examples
-from fuel.epochs.stage import Stage, children_of, stage_of
-from fuel.exceptions import UnknownOrderError
-from fuel.kernels.epoch_iterator import EpochIterator
-from fuel.schemes.sharded_requests import as_splittable
-from fuel.sharding.made import (
-    SEVERAL, DatasetRows, Joined, Made, Merged, Packed)
+from fuel.epochs.pipeline import child_streams
 from fuel.streams.arguments import StreamOptions
 from fuel.transformers.base import ALL, Transformer
+from fuel.transformers.example_ids import ExampleIds, refuse_server
 from fuel.transformers.rename import Rename
 from fuel.transformers.several import Merge
 from fuel.transformers.source_names import labels_of
@@ -87,9 +82,8 @@ class MarkExamples(Transformer):
     one_to_one = True
     keeps_rows = True
     keeps = ALL
-    epoch_attributes = (*Transformer.epoch_attributes, '_datasets')
-    # The data sets that are read, in the order of their numbers.
-    _datasets: tuple[Any, ...] = ()
+    epoch_attributes = (*Transformer.epoch_attributes, '_ids')
+    _ids: ExampleIds
 
     def __init__(self, data_stream: StreamLike, source: str = 'example',
                  of: str | None = None, partner: str | None = None,
@@ -105,7 +99,7 @@ class MarkExamples(Transformer):
         if of is not None and of not in sources:
             raise ValueError(
                 f'of must be one of the sources {sources}, got {of!r}')
-        _check_process(data_stream)
+        refuse_server('MarkExamples', data_stream)
         self._is_packed = _packs(data_stream)
         labels: Mapping[str, Any] | None = labels_of(data_stream)
         if labels is not None:
@@ -137,7 +131,8 @@ class MarkExamples(Transformer):
 
     def start_epoch(self) -> None:
         """Ask the stages below for the examples of each item."""
-        self._datasets = tuple(datasets_of(self.data_stream))
+        self._ids = ExampleIds('MarkExamples', self.data_stream, self._path,
+                               self._is_packed)
         with asking_examples():
             super().start_epoch()
 
@@ -157,139 +152,14 @@ class MarkExamples(Transformer):
 
         `count`: number of rows of the item.
         """
-        found = source_examples(self.child_epoch_iterator, 1)
-        if found is None:
-            unknown = _stage_without(self.child_epoch_iterator)
-            if unknown.is_remote:
-                raise UnknownOrderError(_ELSEWHERE.format(unknown.name))
-            _refuse(unknown.name)
-        if not found.in_order:
-            _refuse(found.stage or stage_of(self.data_stream).name)
-        tables = [self._table(found.made, is_partner)
-                  for is_partner in (False, True)[:len(self._added())]]
-        if len(tables[0]) != count:
-            raise UnknownOrderError(
-                f'MarkExamples reads a batch of {count} rows, but '
-                f'{len(tables[0])} examples of data sets were read for it: '
-                'let the stage, or the data set, that changes the number of '
-                'rows come after MarkExamples')
-        return tables
-
-    def _table(self, made: Made, is_partner: bool) -> NDArray[numpy.int64]:
-        """Return the examples of an item.
-
-        `is_partner`: whether to return those that are mixed into it.
-        """
-        parts = list(self._parts(made, self._path, is_partner)) or [
-            numpy.zeros((0, 2), numpy.int64)]
-        if self._is_packed:
-            most = max([part.shape[-2] if part.ndim > 2 else 1
-                        for part in parts])
-            padded = []
-            for part in parts:
-                rows = part if part.ndim > 2 else part[:, numpy.newaxis]
-                padded.append(numpy.full(
-                    (len(rows), most, 2), -1, numpy.int64))
-                padded[-1][:, :rows.shape[1]] = rows
-            parts = padded
-        return parts[0] if len(parts) == 1 else numpy.concatenate(parts)
-
-    def _parts(self, made: Made, path: tuple[int, ...], is_partner: bool,
-               ) -> Iterator[NDArray[numpy.int64]]:
-        """Yield the examples of the parts of an item.
-
-        `path`: for each of several merges, the place of the stream that
-            counts.
-        """
-        if isinstance(made, Merged):
-            if made.is_mixed:
-                # Of examples that were mixed before, their own count.
-                yield from self._parts(
-                    made.parts[int(is_partner)], path, False)
-            else:
-                yield from self._parts(made.parts[
-                    path[0] if path else 0], path[1:], is_partner)
-        elif isinstance(made, Packed):
-            yield numpy.concatenate([
-                table for part in made.parts
-                for table in self._parts(part, path, is_partner)])[
-                    numpy.newaxis]
-        elif isinstance(made, Joined):
-            for part in made.parts:
-                yield from self._parts(part, path, is_partner)
-        else:
-            rows = self._rows_of(made)
-            if is_partner:
-                rows[:] = -1
-            yield rows
-
-    def _rows_of(self, made: DatasetRows) -> NDArray[numpy.int64]:
-        """Return examples of one data set."""
-        try:
-            rows = numpy.asarray(
-                as_splittable(made.rows) if isinstance(made.rows, SEVERAL)
-                else [made.rows])
-        except (TypeError, ValueError):
-            rows = numpy.array([made.rows], object)
-        numbers = [place for place, dataset in enumerate(self._datasets)
-                   if dataset is made.dataset]
-        if made.dataset is None and len(self._datasets) == 1:
-            # A user's stage has named only rows.
-            numbers = [0]
-        if not numbers:
-            raise UnknownOrderError(
-                'MarkExamples cannot tell which data set has the rows '
-                f'{made.rows!r:.80}: let source_examples of the stage '
-                'return what it gets from source_examples of its input')
-        number = numbers[0]
-        if len(rows) and (rows.dtype.kind not in 'iu' or rows.ndim > 1):
-            raise UnknownOrderError(
-                'MarkExamples names an example by an integer, but the data '
-                f'set {type(self._datasets[number]).__name__} is asked for '
-                f'{made.rows!r:.80}: read it by a scheme that gives the '
-                'numbers of examples')
-        table = numpy.empty((len(rows), 2), numpy.int64)
-        table[:, 0], table[:, 1] = number, rows
-        return table
-
-
-_ELSEWHERE = (
-    'MarkExamples cannot see the examples that {} makes items of, since they '
-    'are made elsewhere or prefetched: put MarkExamples before that stage')
-
-
-def _refuse(name: str) -> NoReturn:
-    raise UnknownOrderError(
-        f'MarkExamples cannot tell which rows of an item of {name} come from '
-        f'which examples, since {name} may change the rows or their number: '
-        'put MarkExamples before that stage; a class of your own whose '
-        'transform_batch keeps them says so by keeps_rows = True')
-
-
-def _stage_without(iterator: Any) -> Stage:
-    """Return the lowest stage that does not know the examples of its last
-    item."""
-    for child in children_of(iterator.epoch):
-        if isinstance(child, EpochIterator) and (
-                source_examples(child, 1) is None):
-            return _stage_without(child)
-    return stage_of(iterator.data_stream)
+        return self._ids.of_last(
+            self.child_epoch_iterator, count, len(self._added()))
 
 
 def _packs(stream: StreamLike) -> bool:
     """Return whether a stage below may make a row of several examples."""
     return (isinstance(stream, Transformer) and stream.packs_examples) or any(
         map(_packs, child_streams(stream)))
-
-
-def _check_process(stream: StreamLike) -> None:
-    """Raise ValueError if a server makes items."""
-    stage = stage_of(stream)
-    if stage.is_remote and not stage.inputs:
-        raise ValueError(
-            f'{_ELSEWHERE.format(stage.name)}, in the server')
-    for child in child_streams(stream):
-        _check_process(child)
 
 
 def _path_to(stream: StreamLike, source: str) -> tuple[int, ...]:
