@@ -7,6 +7,9 @@ Arguments that mean the same for all stages that take them:
   while the others pass through. Defaults to all;
 - ``seed``, an int: the random draws of a stage depend on it, on the epoch and
   on the number of the batch. Defaults to ``config.default_seed``;
+- ``draws``, ``'item'`` or ``'example'``: with ``'example'``, draws depend on
+  the example instead of the number of the batch; see
+  :class:`SeededTransformer`. Defaults to ``'item'``;
 - ``num_threads``, an int: the largest number of threads to use. Defaults to
   the value of ``config.num_threads`` when a batch is transformed;
 - ``iteration_scheme``, ``axis_labels`` and ``produces_examples``: see

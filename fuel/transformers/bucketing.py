@@ -11,7 +11,7 @@ from fuel.epochs.pipeline import source_examples
 from fuel.epochs.state import position_of
 from fuel.transformers.base import check_count
 from fuel.transformers.leftovers import Leftover, LeftoverStage
-from fuel.transformers.options import SeededOptions
+from fuel.transformers.options import StreamOptions
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import check_known, labels_of_batches
@@ -78,8 +78,8 @@ class BucketBatch(LeftoverStage, SeededTransformer):
 
     def __init__(self, data_stream: StreamLike, token_budget: int,
                  length_source: str | None = None, pool_size: int = 1000,
-                 shuffle: bool = True,
-                 **kwargs: Unpack[SeededOptions]) -> None:
+                 shuffle: bool = True, *, seed: int | None = None,
+                 **kwargs: Unpack[StreamOptions]) -> None:
         if not data_stream.produces_examples:
             raise ValueError(
                 'BucketBatch makes batches of examples, but its data stream '
@@ -89,7 +89,8 @@ class BucketBatch(LeftoverStage, SeededTransformer):
             length_source = data_stream.sources[0]
         check_known('length_source', (length_source,), data_stream.sources)
         kwargs.setdefault('axis_labels', labels_of_batches(data_stream))
-        super().__init__(data_stream, False, **kwargs)
+        super().__init__(
+            data_stream, False, seed=seed, draws='item', **kwargs)
         self.token_budget = positive('token_budget', token_budget)
         self.pool_size = positive('pool_size', pool_size)
         self.length_source = length_source

@@ -267,7 +267,7 @@ def refuse_server(asker: str, stream: StreamLike) -> None:
 
 
 def require_known_rows(asker: str, stream: StreamLike) -> None:
-    """Raise ValueError if the stages of a stream do not tell the example of
+    """Raise an error if the stages of a stream do not tell the example of
     each row."""
     refuse_server(asker, stream)
     _require_known(asker, stage_of(stream))
@@ -277,7 +277,7 @@ def _require_known(asker: str, stage: Stage) -> None:
     for child in stage.inputs:
         _require_known(asker, stage_of(child))
     if not _knows_rows(stage):
-        raise ValueError(unknown_rows(asker, stage.name))
+        raise UnknownOrderError(unknown_rows(asker, stage.name))
 
 
 def _knows_rows(stage: Stage) -> bool:

@@ -48,6 +48,10 @@ class Mapping(AgnosticTransformer):
         Seeds the global generators of Python, NumPy and PyTorch for each
         item, so that the function can draw from them; see below. Defaults to
         None: they are not seeded.
+    draws : {'item', 'example'}, optional
+        What the draws belong to, with a `seed`: the number of the item, or,
+        of a stream of examples, the example of the data set. See
+        :class:`SeededTransformer`. Defaults to ``'item'``.
     iteration_scheme
         See :mod:`fuel.transformers`.
 
@@ -55,7 +59,8 @@ class Mapping(AgnosticTransformer):
     ------
     ValueError
         If `mapping_accepts` is neither list nor dict; if a `pure` function
-        gets a `seed`.
+        gets a `seed`; if `draws` is ``'example'`` without a `seed`, or the
+        stream makes batches, or hides the examples of its rows.
     TypeError
         If a class that is derived from this one gets a `seed`; when data are
         requested, if the function returns None.
@@ -101,6 +106,7 @@ class Mapping(AgnosticTransformer):
     # A mapping may change the rows of a batch.
     keeps_rows = False
     pure = False
+    draws: str | None = None
     unsaved_arguments = ('pure',)
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
@@ -113,8 +119,12 @@ class Mapping(AgnosticTransformer):
     def __init__(self, data_stream: StreamLike, mapping: Callable[[Any], Any],
                  add_sources: Sequence[str] | None = None,
                  mapping_accepts: type = list, *, pure: bool = False,
-                 seed: int | None = None,
+                 seed: int | None = None, draws: str = 'item',
                  **kwargs: Unpack[StreamOptions]) -> None:
+        if draws != 'item' and seed is None:
+            raise ValueError(
+                f'draws={draws!r} needs a seed: pass seed= too, so that the '
+                'function draws from generators that the stage seeds')
         if seed is not None:
             raise TypeError(
                 f'{type(self).__name__} takes no seed: pass a function to '
@@ -249,14 +259,19 @@ class SeededMapping(SetsGenerators, WholeBatches, SeededTransformer, Mapping):
     def __init__(self, data_stream: StreamLike, mapping: Callable[[Any], Any],
                  add_sources: Sequence[str] | None = None,
                  mapping_accepts: type = list, *, pure: bool = False,
-                 seed: int | None = None,
+                 seed: int | None = None, draws: str = 'item',
                  **kwargs: Unpack[StreamOptions]) -> None:
         if pure:
             raise ValueError(
                 'a function with a seed draws from generators that threads '
                 'share, so it is not pure: leave out pure or seed')
+        if draws == 'example' and not data_stream.produces_examples:
+            raise ValueError(
+                'a function of batches draws for a whole batch: for '
+                "draws='example', put Mapping before the stage that makes "
+                'batches')
         super().__init__(data_stream, mapping, add_sources, mapping_accepts,
-                         seed=seed, **kwargs)
+                         seed=seed, draws=draws, **kwargs)
 
     def transform_any(self, data: Batch) -> Any:
         """Return an example or a batch with the function applied.

@@ -1,4 +1,5 @@
-"""Stages that add noise, which depends only on seed, epoch and batch."""
+"""Stages that add noise, which depends only on the seed, the epoch, and the
+batch or the example."""
 from __future__ import annotations
 
 import math
@@ -19,17 +20,17 @@ from fuel.utils.masked import (
 
 __all__ = ['Dropout', 'GaussianNoise', 'SaltAndPepper', 'UniformNoise']
 
-# `Make` draws an array of a shape; `Draw` calls it for the rows of this rank.
-Make: TypeAlias = Callable[
-    [numpy.random.Generator, tuple[int, ...]], NDArray[Any]]
-Draw: TypeAlias = Callable[[Make], NDArray[Any]]
+# Calls a method of a generator, by its name, for an array of a type that has
+# the shape of the data.
+Draw: TypeAlias = Callable[[str, Any], NDArray[Any]]
 
 
 class NoiseStage(SeededTransformer, SourcewiseTransformer):
     """A stage that changes the numbers of its sources at random.
 
-    Subclasses implement ``_apply(array, draw)``, where ``draw(make)`` returns
-    ``make(generator, shape)`` for the shape of the array.
+    Subclasses implement ``_apply(array, draw)``, where ``draw('random',
+    dtype)`` returns numbers of a type, in the shape of the array, that the
+    method ``random`` of a generator has drawn.
     """
 
     takes_integers = False
@@ -64,11 +65,20 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
                 out[row] = self._transform(batch[row], generator)
             return out
 
-        def draw(make: Make) -> NDArray[Any]:
-            drawn: NDArray[Any] = self.draw_rows(
-                len(batch), lambda generator, count: make(
-                    generator, (count, *batch.shape[1:])), place)
-            return drawn
+        def draw(method: str, dtype: Any) -> NDArray[Any]:
+            if not self._by_example:
+                drawn: NDArray[Any] = self.draw_rows(
+                    len(batch), lambda generator, count: getattr(
+                        generator, method)((count, *batch.shape[1:]), dtype),
+                    place)
+                return drawn
+            out = numpy.empty(batch.shape, dtype)
+            # With an axis more, so that a single number is an array too.
+            for row, generator in zip(
+                    out[:, numpy.newaxis],
+                    self.generators(len(batch), place), strict=True):
+                getattr(generator, method)(dtype=dtype, out=row)
+            return out
 
         return self._checked(batch, draw)
 
@@ -79,7 +89,8 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
             return map_elements(
                 lambda element: self._transform(element, generator), array)
         return self._checked(
-            array, lambda make: make(generator, array.shape))
+            array, lambda method, dtype: getattr(generator, method)(
+                array.shape, dtype))
 
     def _checked(self, array: NDArray[Any], draw: Draw) -> Any:
         kinds = 'fiub' if self.takes_integers else 'f'
@@ -114,7 +125,7 @@ class GaussianNoise(NoiseStage):
     ----------
     deviation : float
         The standard deviation.
-    seed, which_sources, iteration_scheme, axis_labels
+    seed, draws, which_sources, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -125,8 +136,9 @@ class GaussianNoise(NoiseStage):
 
     Notes
     -----
-    Data keep their type. The noise depends only on the seed, the epoch and
-    the number of the batch; each source has noise of its own.
+    Data keep their type. The noise depends only on the seed, the epoch, and
+    the number of the batch or, with ``draws='example'``, the example; each
+    source has noise of its own.
 
     Examples
     --------
@@ -148,8 +160,7 @@ class GaussianNoise(NoiseStage):
         super().__init__(data_stream, **kwargs)
 
     def _apply(self, array: NDArray[Any], draw: Draw) -> Any:
-        noise = draw(lambda generator, shape: generator.standard_normal(
-            shape, dtype=_draw_type(array.dtype)))
+        noise = draw('standard_normal', _draw_type(array.dtype))
         noise *= noise.dtype.type(self.deviation)
         return (array + noise).astype(array.dtype, copy=False)
 
@@ -161,7 +172,7 @@ class UniformNoise(NoiseStage):
     ----------
     low, high : float
         The noise is from `low` to below `high`.
-    seed, which_sources, iteration_scheme, axis_labels
+    seed, draws, which_sources, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -190,8 +201,7 @@ class UniformNoise(NoiseStage):
         super().__init__(data_stream, **kwargs)
 
     def _apply(self, array: NDArray[Any], draw: Draw) -> Any:
-        noise = draw(lambda generator, shape: generator.random(
-            shape, dtype=_draw_type(array.dtype)))
+        noise = draw('random', _draw_type(array.dtype))
         noise *= noise.dtype.type(self.high - self.low)
         noise += noise.dtype.type(self.low)
         return (array + noise).astype(array.dtype, copy=False)
@@ -207,7 +217,7 @@ class Dropout(NoiseStage):
     rescale : bool, optional
         Whether to divide the other numbers by ``1 - probability``, so that
         means do not change. Defaults to True.
-    seed, which_sources, iteration_scheme, axis_labels
+    seed, draws, which_sources, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -237,8 +247,7 @@ class Dropout(NoiseStage):
         super().__init__(data_stream, **kwargs)
 
     def _apply(self, array: NDArray[Any], draw: Draw) -> Any:
-        dropped = draw(lambda generator, shape: generator.random(
-            shape, dtype=numpy.float32)) < self.probability
+        dropped = draw('random', numpy.float32) < self.probability
         factor = 1 / (1 - self.probability) if self.rescale else 1.
         out = numpy.multiply(array, array.dtype.type(factor))
         return numpy.where(dropped, array.dtype.type(0), out)
@@ -255,7 +264,7 @@ class SaltAndPepper(NoiseStage):
     low, high : float, optional
         The extremes. `low` defaults to 0; `high` defaults to the largest
         number of the type for integers, and to 1 for floating-point numbers.
-    seed, which_sources, iteration_scheme, axis_labels
+    seed, draws, which_sources, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -289,8 +298,7 @@ class SaltAndPepper(NoiseStage):
         super().__init__(data_stream, **kwargs)
 
     def _apply(self, array: NDArray[Any], draw: Draw) -> Any:
-        drawn = draw(lambda generator, shape: generator.random(
-            shape, dtype=numpy.float32))
+        drawn = draw('random', numpy.float32)
         low, high = _extremes(array.dtype, self.low, self.high)
         out = numpy.where(drawn < self.probability / 2, low, array)
         is_high = (drawn >= self.probability / 2) & (

@@ -29,6 +29,7 @@ class SeededOptions(StreamOptions, total=False):
     """Keywords of `SeededTransformer`, except `produces_examples`."""
 
     seed: int | None
+    draws: str
 
 
 class NoiseOptions(SeededOptions, SourcewiseOptions, total=False):

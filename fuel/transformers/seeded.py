@@ -1,18 +1,23 @@
-"""A base for random stages: one random generator for each item of an epoch.
+"""A base for random stages: one random generator for each item of an epoch,
+or for each example.
 
 The generator depends on the seed, the epoch and the number of the item in
-it, and not on earlier draws. So the draws of an item can be repeated
+it, or the example, and not on earlier draws. So the draws can be repeated
 anywhere: after a restart, in another process, or in any order.
 """
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy
+from numpy.random.bit_generator import ISeedSequence
+from numpy.typing import NDArray
 
 from fuel.config_parser import config
+from fuel.epochs.epoch import asking, asking_examples
 from fuel.epochs.pipeline import length_of
 from fuel.epochs.stage import stage_of
 from fuel.iterator import DataIterator
@@ -21,6 +26,7 @@ from fuel.schemes.shard import BatchPart
 from fuel.sharding.shard_pipeline import refuse_split, sharding_of
 from fuel.sharding.planned import numbers_read, rows_at
 from fuel.transformers.base import Transformer, refuse_unset
+from fuel.transformers.example_ids import ExampleIds, require_known_rows
 from fuel.typing import RandomGenerator
 from fuel.utils.checks import not_negative, saved_count
 
@@ -43,6 +49,12 @@ class SeededTransformer(Transformer):
         Default is ``config.default_seed``. Stages of different classes draw
         independently even with equal seeds. Two stages of one class need
         different seeds to draw independently.
+    draws : {'item', 'example'}, optional
+        What the draws belong to. With ``'item'``, the default, the draws for
+        an item, such as a batch, depend on the number of the item in the
+        epoch. With ``'example'`` those for each row depend on the example of
+        the data set instead: in an epoch, an example gets the same draws in
+        a batch of any size, and in any order.
 
     Attributes
     ----------
@@ -50,10 +62,22 @@ class SeededTransformer(Transformer):
     rng : numpy.random.Generator
         Draws a key for each epoch.
 
+    Raises
+    ------
+    fuel.exceptions.UnknownOrderError
+        If `draws` is ``'example'`` and a stage below hides the examples of
+        the rows; the error names it.
+
     Notes
     -----
-    The draws for an item depend only on the seed, the epoch and the number of
-    the item. So the stage resumes exactly, and several workers may share it.
+    The draws depend only on the seed, the epoch, and the number of the item
+    or the example. So the stage resumes exactly, and several workers may
+    share it.
+
+    Your methods need not know `draws`. With ``'example'``,
+    :meth:`generator` is that of the example in :meth:`transform_example`,
+    and :meth:`draw_rows` and :meth:`generators` draw for each row of a batch
+    by its example. Only :meth:`generator` of a whole batch is refused.
 
     Each call of :meth:`generator` returns a new generator. The generators of
     two calls for one item give the same numbers. To get different numbers,
@@ -82,8 +106,14 @@ class SeededTransformer(Transformer):
     """
 
     epoch_attributes = (
-        *Transformer.epoch_attributes, '_key', '_number', '_item')
+        *Transformer.epoch_attributes, '_key', '_number', '_item', '_ids')
     _key = 0
+    # The examples of rows, if draws belong to them.
+    _ids: ExampleIds | None = None
+    _by_example = False
+    # None if draws belong to items: states of releases without this argument
+    # say nothing of it.
+    draws: str | None = None
     # Numbers of the current item and of the next one.
     _number = _item = 0
     # All ranks together advance by `_step` items; this rank has the one at
@@ -94,13 +124,25 @@ class SeededTransformer(Transformer):
     draws_by_seed = True
 
     def __init__(self, *args: Any, seed: int | None = None,
-                 **kwargs: Any) -> None:
+                 draws: str = 'item', **kwargs: Any) -> None:
+        if draws not in ('item', 'example'):
+            raise ValueError(
+                f"draws must be 'item' or 'example', got {draws!r}")
+        if draws == 'example':
+            self.draws, self._by_example = draws, True
         self.seed: int | None = (
             config.default_seed if seed is None
             else not_negative('seed', seed))
         self.rng: Any = self._first_generator()
         super().__init__(*args, **kwargs)
         refuse_split(self, sharding_of(self.data_stream))
+        if self._by_example:
+            require_known_rows(self._asker, self.data_stream)
+
+    @property
+    def _asker(self) -> str:
+        """The name of the stage, for errors about examples (str)."""
+        return f"{type(self).__name__}(draws='example')"
 
     def _first_generator(self) -> numpy.random.Generator:
         """Return the generator as it is before the first epoch."""
@@ -123,7 +165,10 @@ class SeededTransformer(Transformer):
         if shard is not None:
             self._step, self._offset = shard.step, shard.offset
             self._splits = shard.splits
-        super().start_epoch()
+        if self._by_example:
+            self._ids = ExampleIds(self._asker, self.data_stream)
+        with asking_examples(self._by_example or asking.examples):
+            super().start_epoch()
 
     def _pull(self) -> Any:
         """Return the next data of `data_stream`, and count them."""
@@ -196,6 +241,13 @@ class SeededTransformer(Transformer):
             `more` return generators that give the same numbers. To get
             different numbers, draw several times from one generator.
         """
+        if self._by_example:
+            if not self.data_stream.produces_examples:
+                raise NotImplementedError(
+                    f'the stage {self._asker} draws by generator() for a '
+                    'whole batch: draw for each row, by draw_rows() or '
+                    "generators(), or use draws='item'")
+            return next(self._generators_of(1, *more))
         if self._splits and not self.produces_examples:
             raise NotImplementedError(
                 f'the stage {type(self).__name__} draws by generator(), but '
@@ -204,11 +256,47 @@ class SeededTransformer(Transformer):
         return self._generator(*more)
 
     def _generator(self, *more: int) -> numpy.random.Generator:
-        return numpy.random.default_rng([*self._place(), *more])
+        return numpy.random.default_rng([*self._item_place(), *more])
 
     def _place(self) -> list[int]:
         """Return the numbers that seed the draws of the current item."""
+        if self._by_example:
+            # Those of a single example; negative rows count from the end.
+            return [self._key, *[number % 2 ** 64 for number
+                                 in self._examples(1)[0].tolist()]]
+        return self._item_place()
+
+    def _item_place(self) -> list[int]:
+        """Return the numbers that seed the draws of an item."""
         return [self._key, self._number + self._offset]
+
+    def _examples(self, count: int) -> NDArray[numpy.int64]:
+        """Return the examples of the rows of the current item.
+
+        `count`: number of rows that came.
+        """
+        assert self._ids is not None
+        return self._ids.of_last(self.child_epoch_iterator, count)[0]
+
+    def _generators_of(self, count: int, *more: int,
+                       ) -> Iterator[numpy.random.Generator]:
+        """Yield the generator of each row's example."""
+        for words in draws.example_words(
+                self._key, self._examples(count), more):
+            # The stubs of NumPy do not know other seed sequences.
+            seeds: Any = GivenWords(words)
+            yield numpy.random.Generator(numpy.random.SFC64(seeds))
+
+    def _draw_shares(self, count: int, *shape: int) -> NDArray[numpy.float64]:
+        """Draw numbers from 0 to below 1, an array of a shape for each row of
+        the current item."""
+        if self._by_example:
+            return draws.example_shares(
+                self._key, self._examples(count), math.prod(shape)).reshape(
+                    count, *shape)
+        drawn: NDArray[numpy.float64] = self.draw_rows(
+            count, lambda generator, total: generator.random((total, *shape)))
+        return drawn
 
     def draw_rows(self, count: int, draw: Draw, *more: int) -> Any:
         """Draw values for the rows of the current batch.
@@ -223,7 +311,8 @@ class SeededTransformer(Transformer):
             Number of rows that the stage received.
         draw : callable
             Takes a generator and a number of rows, and returns an array of
-            that length.
+            that length. With ``draws='example'`` it is called for each row,
+            with the generator of the row's example and the number 1.
         *more : int
             See :meth:`generator`.
 
@@ -244,6 +333,10 @@ class SeededTransformer(Transformer):
         >>> len(whole), sorted(parts[0] + parts[1])
         (4, [0, 1, 2, 3])
         """
+        if self._by_example and count:
+            return numpy.concatenate([
+                draw(generator, 1)
+                for generator in self._generators_of(count, *more)])
         rows = self._rows(count)
         if rows is None:
             return draw(self._generator(*more), count)
@@ -260,6 +353,9 @@ class SeededTransformer(Transformer):
         *more : int
             See :meth:`generator`.
         """
+        if self._by_example:
+            yield from self._generators_of(count, *more)
+            return
         rows = self._rows(count)
         places = range(count) if rows is None else rows.places
         for place in places:
@@ -300,6 +396,17 @@ class SeededTransformer(Transformer):
         self._number = self._item = saved_count(leftover, 'item')
 
 
+class GivenWords(ISeedSequence):
+    """The words from which a bit generator starts."""
+
+    def __init__(self, words: NDArray[numpy.uint64]) -> None:
+        self.words = words
+
+    def generate_state(self, n_words: int, dtype: Any = numpy.uint32) -> Any:
+        """Return the words; an SFC64 generator needs three of 64 bits."""
+        return self.words
+
+
 class RandomTransformer(SeededTransformer):
     """Base of the stages that draw from an `rng` or by a `seed`.
 
@@ -309,15 +416,17 @@ class RandomTransformer(SeededTransformer):
     draws_by_seed = False
 
     def __init__(self, *args: Any, rng: RandomGenerator | None = None,
-                 seed: int | None = None, **kwargs: Any) -> None:
-        if rng is not None and seed is not None:
+                 seed: int | None = None, draws: str = 'item',
+                 **kwargs: Any) -> None:
+        by_seed = seed is not None or draws == 'example'
+        if rng is not None and by_seed:
             raise ValueError(
                 f'{type(self).__name__} takes rng, which draws as Fuel 0.2.0 '
-                'did, or seed, which workers and ranks can share: pass one '
-                'of them')
-        super().__init__(*args, seed=seed, **kwargs)
-        self.draws_by_seed = seed is not None
-        if seed is None:
+                'did, or seed, which workers and ranks can share, and which '
+                "draws='example' needs: pass one of them")
+        super().__init__(*args, seed=seed, draws=draws, **kwargs)
+        self.draws_by_seed = by_seed
+        if not by_seed:
             self.seed = None
             self.rng = numpy.random.RandomState(
                 config.default_seed) if rng is None else rng

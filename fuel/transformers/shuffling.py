@@ -22,7 +22,7 @@ from fuel.sharding.places import ItemPlace
 from fuel.sharding.planned import ItemPlan, items_of, read_at, seek
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
-from fuel.transformers.options import SeededOptions
+from fuel.transformers.options import StreamOptions
 from fuel.transformers.seeded import SeededTransformer
 from fuel.typing import Batch, Request, StreamLike
 from fuel.utils.checks import not_negative, positive, saved_count
@@ -140,15 +140,17 @@ class ShuffleBuffer(SeededTransformer):
     _held: _Held
     keeps = ALL
 
-    def __init__(self, data_stream: StreamLike, buffer_size: int,
-                 **kwargs: Unpack[SeededOptions]) -> None:
+    def __init__(self, data_stream: StreamLike, buffer_size: int, *,
+                 seed: int | None = None,
+                 **kwargs: Unpack[StreamOptions]) -> None:
         if not data_stream.produces_examples:
             raise ValueError(
                 'ShuffleBuffer shuffles examples, but its data stream '
                 f'({type(data_stream).__name__}) produces batches: put '
                 'Unpack between them')
         self.buffer_size = positive('buffer_size', buffer_size)
-        super().__init__(data_stream, True, **kwargs)
+        super().__init__(
+            data_stream, True, seed=seed, draws='item', **kwargs)
 
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch."""

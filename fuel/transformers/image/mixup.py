@@ -1,19 +1,20 @@
 """Stages that mix the examples of a batch with one another, and the targets.
 
 Random numbers are drawn for a whole batch: the share of its own data that each
-example keeps, and the other example that it is mixed with.
+example keeps, and the other example that it is mixed with. With
+``draws='example'`` the share is drawn for each example.
 """
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import numpy
 from numpy.typing import NDArray
 
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
-from fuel.epochs.examples import merged
+from fuel.epochs.examples import joined, merged
 from fuel.epochs.pipeline import source_examples
 from fuel.epochs.stage import stage_of
 from fuel.kernels.memory import empty
@@ -29,6 +30,10 @@ from fuel.typing import Batch, StreamLike
 from fuel.utils.checks import positive
 from fuel.utils.masked import require_unmasked
 from fuel.utils.overrides import declares
+
+
+#: Rows and columns of a part of an image.
+Part: TypeAlias = 'tuple[slice, slice]'
 
 
 class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
@@ -117,18 +122,55 @@ class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
             require_unmasked(
                 parts[target], sources[target], type(self).__name__)
             parts[target] = self._as_shares(parts[target])
-        generator = self.generator()
-        partners = None
-        if places and generator.random() < self.probability:
-            partners = generator.permutation(len(parts[places[0][0]]))
-            share = self._mix([parts[place] for place, _ in places],
-                              generator.beta(self.alpha, self.alpha),
-                              partners, generator)
-            if target is not None:
-                _blend(parts[target], share, partners)
+        arrays = [parts[place] for place, _ in places]
+        shares = None if target is None else parts[target]
         # Not by an assignment, which would look for changes of sources.
-        vars(self)['_partners'] = partners
+        vars(self)['_partners'] = None if not places else (
+            self._mix_rows(arrays, shares) if self._by_example
+            else self._mix_batch(arrays, shares))
         return tuple(parts)
+
+    def _mix_batch(self, arrays: list[NDArray[Any]],
+                   shares: NDArray[numpy.float32] | None,
+                   ) -> NDArray[numpy.int64] | None:
+        """Mix all rows, with the same draws; return the row that is mixed
+        into each, None if none is.
+
+        `shares`: the shares of classes, if there are targets.
+        """
+        generator = self.generator()
+        if generator.random() >= self.probability:
+            return None
+        partners = generator.permutation(len(arrays[0]))
+        share = self._mix(arrays, generator.beta(self.alpha, self.alpha),
+                          partners, generator)
+        if shares is not None:
+            _blend(shares, share, partners)
+        return partners
+
+    def _mix_rows(self, arrays: list[NDArray[Any]],
+                  shares: NDArray[numpy.float32] | None,
+                  ) -> NDArray[numpy.int64] | None:
+        """Mix some rows, each with the draws of its example; return the row
+        that is mixed into each: -1 if none is, None if none is into any.
+
+        `shares`: the shares of classes, if there are targets.
+        """
+        count = len(arrays[0])
+        others = self._generator().permutation(count)
+        drawn = {row: (generator.beta(self.alpha, self.alpha), generator)
+                 for row, generator in enumerate(self.generators(count))
+                 if generator.random() < self.probability}
+        if not drawn:
+            return None
+        rows = numpy.array(list(drawn))
+        partners = numpy.full(count, -1)
+        partners[rows] = others[rows]
+        kept = self._mix_each(arrays, rows, others[rows], *zip(
+            *drawn.values(), strict=True))
+        if shares is not None:
+            _blend_rows(shares, rows, others[rows], kept)
+        return partners
 
     def source_examples(self, requests: Sequence[Any]) -> Any:
         """Return the examples of the last item, and those mixed with them."""
@@ -137,11 +179,25 @@ class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
         found = source_examples(self.child_epoch_iterator, 1)
         if found is None or self._partners is None or not found.in_order:
             return found
-        return merged([found, found.pick(self._partners.tolist())], True)
+        partners = self._partners.tolist()
+        if -1 not in partners:
+            return merged([found, found.pick(partners)], True)
+        return joined([
+            found.row(row) if partner < 0 else merged(
+                [found.row(row), found.row(partner)], True)
+            for row, partner in enumerate(partners)], are_single=True)
 
     def _mix(self, arrays: list[NDArray[Any]], share: float,
              partners: NDArray[numpy.int64],
              generator: numpy.random.Generator) -> float:
+        raise NotImplementedError
+
+    def _mix_each(self, arrays: list[NDArray[Any]], rows: NDArray[Any],
+                  partners: NDArray[Any], shares: tuple[float, ...],
+                  generators: tuple[numpy.random.Generator, ...],
+                  ) -> Sequence[float]:
+        """Mix some rows, each with a share and a generator of its own; return
+        the share of its own data that each keeps."""
         raise NotImplementedError
 
     def _checked(self, part: object, source: str) -> Any:
@@ -197,18 +253,20 @@ class MixUp(ExampleMixer):
         Number of classes. Needed if targets are numbers of classes.
     alpha : float, optional
         The share of its own data that an example keeps is drawn from
-        Beta(`alpha`, `alpha`), once for each batch. Defaults to 0.2.
+        Beta(`alpha`, `alpha`), once for each batch, or for each example with
+        ``draws='example'``. Defaults to 0.2.
     target_source : str or None, optional
         The targets: integers of the shape (batch,) or (batch, 1), or a share
         of each class, of the shape (batch, num_classes), such as the targets
         that another :class:`MixUp` or :class:`CutMix` returns. Defaults to
         ``'targets'``. None means that there are no targets.
     probability : float, optional
-        Probability that a batch is changed. Defaults to 1.
+        Probability that a batch is changed, or an example with
+        ``draws='example'``. Defaults to 1.
     which_sources : tuple of str or str, optional
         The sources to blend, all with the same draws. Defaults to all
         sources but the targets.
-    seed, iteration_scheme, axis_labels
+    seed, draws, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -226,7 +284,10 @@ class MixUp(ExampleMixer):
     dtype. Its target becomes the same blend of both targets, as float32 of
     the shape (batch, num_classes). The other examples are those of the batch
     in a random order, so an example may be blended with itself. The draws
-    depend only on the seed, the epoch and the number of the batch.
+    depend only on the seed, the epoch and the number of the batch. With
+    ``draws='example'`` it depends on the example instead whether it is
+    changed, and by which share. Its partner is still one of its batch, so the
+    results are not the same for batches of another size or order.
 
     After H. Zhang, M. Cisse, Y. N. Dauphin and D. Lopez-Paz, *mixup: Beyond
     Empirical Risk Minimization*, ICLR 2018.
@@ -267,6 +328,14 @@ class MixUp(ExampleMixer):
             _blend(array, share, partners)
         return share
 
+    def _mix_each(self, arrays: list[NDArray[Any]], rows: NDArray[Any],
+                  partners: NDArray[Any], shares: tuple[float, ...],
+                  generators: tuple[numpy.random.Generator, ...],
+                  ) -> Sequence[float]:
+        for array in arrays:
+            _blend_rows(array, rows, partners, shares)
+        return shares
+
 
 class CutMix(ExampleMixer, ExpectsAxisLabels):
     """Pastes a part of another image of the batch into each image.
@@ -282,12 +351,12 @@ class CutMix(ExampleMixer, ExpectsAxisLabels):
         See :class:`MixUp`.
     alpha : float, optional
         The share of its own area that an image keeps is drawn from
-        Beta(`alpha`, `alpha`), once for each batch. Defaults to 1, the uniform
-        distribution from 0 to 1.
+        Beta(`alpha`, `alpha`), as for :class:`MixUp`. Defaults to 1, the
+        uniform distribution from 0 to 1.
     which_sources : tuple of str or str, optional
         The sources of images. All get the same draws, so an image and its mask
         stay aligned. Defaults to all sources but the targets.
-    seed, iteration_scheme, axis_labels
+    seed, draws, iteration_scheme, axis_labels
         See :mod:`fuel.transformers`.
 
     Raises
@@ -307,7 +376,9 @@ class CutMix(ExampleMixer, ExpectsAxisLabels):
     drawn uniformly. A part that extends beyond the border is cut off there.
     The area that is left determines the shares of both targets. The targets
     become float32 of the shape (batch, num_classes). The draws depend only on
-    the seed, the epoch and the number of the batch.
+    the seed, the epoch and the number of the batch. With ``draws='example'``
+    it depends on the example whether it is changed, how large the part is and
+    where; the partners are those of the batch, as for :class:`MixUp`.
 
     After S. Yun, D. Han, S. J. Oh, S. Chun, J. Choe and Y. Yoo, *CutMix:
     Regularization Strategy to Train Strong Classifiers with Localizable
@@ -342,6 +413,28 @@ class CutMix(ExampleMixer, ExpectsAxisLabels):
     def _mix(self, arrays: list[NDArray[Any]], share: float,
              partners: NDArray[numpy.int64],
              generator: numpy.random.Generator) -> float:
+        height, width = self._size_of(arrays)
+        part, kept = _part(height, width, share, generator)
+        for images in arrays:
+            images[:, :, *part] = images[:, :, *part][partners]
+        return kept
+
+    def _mix_each(self, arrays: list[NDArray[Any]], rows: NDArray[Any],
+                  partners: NDArray[Any], shares: tuple[float, ...],
+                  generators: tuple[numpy.random.Generator, ...],
+                  ) -> Sequence[float]:
+        height, width = self._size_of(arrays)
+        parts, kept = zip(*[
+            _part(height, width, share, generator) for share, generator
+            in zip(shares, generators, strict=True)], strict=True)
+        for images in arrays:
+            others = images[partners]
+            for row, part, other in zip(rows, parts, others, strict=True):
+                images[row, :, *part] = other[:, *part]
+        return kept
+
+    def _size_of(self, arrays: list[NDArray[Any]]) -> tuple[int, int]:
+        """Return the height and width of all images."""
         height, width = arrays[0].shape[2:]
         for images in arrays:
             if images.shape[2:] != (height, width):
@@ -349,14 +442,7 @@ class CutMix(ExampleMixer, ExpectsAxisLabels):
                     f'the images of {self.which_sources} must have one '
                     'height and width, so that one part fits all; got '
                     f'{[images.shape[2:] for images in arrays]}')
-        side = math.sqrt(1 - share)
-        rows = _part(height, side, generator)
-        columns = _part(width, side, generator)
-        for images in arrays:
-            images[:, :, rows, columns] = images[:, :, rows, columns][
-                partners]
-        area: int = (rows.stop - rows.start) * (columns.stop - columns.start)
-        return 1 - area / float(height * width)
+        return height, width
 
 
 def _blend(array: NDArray[Any], share: float,
@@ -371,7 +457,31 @@ def _blend(array: NDArray[Any], share: float,
     array += others
 
 
-def _part(length: int, side: float,
+def _blend_rows(array: NDArray[Any], rows: NDArray[Any],
+                partners: NDArray[Any], shares: Sequence[float]) -> None:
+    """Blend some rows of an array with the rows of their partners, in place.
+
+    `shares`: the share of its own data that each row keeps.
+    """
+    kept = numpy.array(shares).reshape(-1, *[1] * (array.ndim - 1))
+    array[rows] = (array[rows] * kept.astype(array.dtype)
+                   + array[partners] * (1 - kept).astype(array.dtype))
+
+
+def _part(height: int, width: int, share: float,
+          generator: numpy.random.Generator) -> tuple[Part, float]:
+    """Draw the centre of a part of an image; return the rows and columns of
+    the part, and the share of the area that is left.
+
+    `share`: the share that is left if no border cuts the part off.
+    """
+    side = math.sqrt(1 - share)
+    part = [_span(length, side, generator) for length in (height, width)]
+    area = math.prod([span.stop - span.start for span in part])
+    return (part[0], part[1]), 1 - area / float(height * width)
+
+
+def _span(length: int, side: float,
           generator: numpy.random.Generator) -> slice:
     """Return the slice of an axis that a part covers; draw its centre."""
     half = int(length * side) // 2

@@ -46,6 +46,9 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
         Used instead of `rng`. The draws for a batch then depend only on the
         seed, the epoch and the number of the batch, so that workers and
         ranks can share the stage.
+    draws : {'item', 'example'}, optional
+        See :class:`~fuel.transformers.SeededTransformer`. ``'example'`` draws
+        by the seed, whose default is ``config.default_seed``.
     num_threads, produces_examples, which_sources, iteration_scheme
         See :mod:`fuel.transformers`.
     axis_labels
@@ -89,11 +92,12 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
 
     def __init__(self, data_stream: StreamLike, window_shape: Sequence[int],
                  stack: bool = False, rng: RandomGenerator | None = None,
-                 seed: int | None = None,
+                 seed: int | None = None, draws: str = 'item',
                  **kwargs: Unpack[ImageOptions]) -> None:
         self.window_shape = as_shape('window_shape', window_shape)
         self.stack = stack
-        super().__init__(data_stream, rng=rng, seed=seed, **kwargs)
+        super().__init__(data_stream, rng=rng, seed=seed, draws=draws,
+                         **kwargs)
 
     def type_after(self, known: SourceType, source_name: str) -> SourceType:
         """Return the type of images of the size of the window."""
@@ -104,7 +108,7 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
         """Return a random window of an image."""
         self._verify(IMAGE_AXES, source_name, [source_example])
         image = check_image(source_example)
-        top, left = self._draw_one(image, 'the image', self._draw_shares(1))
+        top, left = self._draw_one(image, 'the image', self._draw_places(1))
         return crop_windows(
             image[numpy.newaxis], [top], [left], self.window_shape)[0]
 
@@ -113,7 +117,7 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
         """Return a random window of each image."""
         self._verify(BATCH_AXES, source_name, source_batch)
         images = images_of(source_batch)
-        shares = self._draw_shares(len(images))
+        shares = self._draw_places(len(images))
         if is_stacked(source_batch):
             rows, columns = slack_of(
                 images[0], self.window_shape, 'each image') if len(
@@ -135,13 +139,12 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
                 raise
         return self._crop_each(images, offsets)
 
-    def _draw_shares(self, count: int) -> Any:
+    def _draw_places(self, count: int) -> Any:
         """Draw the positions of windows, as fractions of their ranges.
 
         With an `rng` nothing is drawn here: the positions are drawn later.
         """
-        return self.draw_rows(count, lambda generator, total: (
-            generator.random((total, 2)))) if self.draws_by_seed else ()
+        return self._draw_shares(count, 2) if self.draws_by_seed else ()
 
     def _crop_each(self, images: list[Any],
                    offsets: list[tuple[int, int]]) -> Any:
@@ -187,7 +190,9 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
     resample : str or dict, optional
         The filter, or a dict with the filter of each source, as for
         :class:`Resize`. Defaults to ``'bilinear'``.
-    seed, num_threads, produces_examples, which_sources, iteration_scheme
+    seed, draws, num_threads, produces_examples
+        See :mod:`fuel.transformers`.
+    which_sources, iteration_scheme
         See :mod:`fuel.transformers`.
     axis_labels
         See :mod:`fuel.transformers`.
@@ -200,7 +205,8 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
 
     Notes
     -----
-    The draws depend only on the seed, the epoch and the number of the batch.
+    The draws depend only on the seed, the epoch, and the number of the batch
+    or, with ``draws='example'``, the example.
     Sources of one stage get the same draws, so an image and its mask stay
     aligned. Ten parts are tried for each image; if none fits into the image,
     the largest part with an allowed ratio is cut from the middle.
@@ -232,8 +238,8 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
             resample, RESIZE_FILTERS, self.which_sources)
 
     def _prepare(self, count: int, source_name: str) -> Any:
-        return filter_of(self.resample, source_name), self.draw_rows(
-            count, lambda generator, total: generator.random((total, 10, 4)))
+        return filter_of(self.resample, source_name), self._draw_shares(
+            count, 10, 4)
 
     def _write(self, place: int, image: Image, prepared: Any,
                out: NDArray[Any]) -> None:

@@ -25,7 +25,9 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
     ----------
     probability : float, optional
         Probability that an image is flipped. Defaults to 0.5.
-    seed, num_threads, produces_examples, which_sources, iteration_scheme
+    seed, draws, num_threads, produces_examples
+        See :mod:`fuel.transformers`.
+    which_sources, iteration_scheme
         See :mod:`fuel.transformers`.
     axis_labels
         See :mod:`fuel.transformers`.
@@ -39,9 +41,9 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
     Notes
     -----
     Images have the axes (channel, height, width) and any type. A batch
-    keeps its form. The draws depend only on the seed, the epoch and the
-    number of the batch; sources of one stage get the same draws, so an image
-    and its mask stay aligned.
+    keeps its form. The draws depend only on the seed, the epoch, and the
+    number of the batch or, with ``draws='example'``, the example; sources of
+    one stage get the same draws, so an image and its mask stay aligned.
 
     Examples
     --------
@@ -65,8 +67,7 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
         super().__init__(data_stream, **kwargs)
 
     def _transform(self, images: Images, source_name: str) -> Any:
-        flipped = self.draw_rows(len(images), lambda generator, total: (
-            generator.random(total))) < self.probability
+        flipped = self._draw_shares(len(images)) < self.probability
         if is_stacked(images):
             return mirror_images(images, flipped, self.num_threads)
         return [mirror_images(image[numpy.newaxis], [mark])[0]
@@ -87,6 +88,8 @@ class Random2DRotation(RandomTransformer, ImageStage):
         The source of random numbers; see :class:`RandomFixedSizeCrop`.
     seed : int, optional
         Used instead of `rng`; see :class:`RandomFixedSizeCrop`.
+    draws : {'item', 'example'}, optional
+        See :class:`RandomFixedSizeCrop`.
     num_threads, produces_examples, which_sources, iteration_scheme
         See :mod:`fuel.transformers`.
     axis_labels
@@ -128,13 +131,15 @@ class Random2DRotation(RandomTransformer, ImageStage):
                  maximum_rotation: float = math.pi,
                  resample: Filter = 'nearest',
                  rng: RandomGenerator | None = None, seed: int | None = None,
+                 draws: str = 'item',
                  **kwargs: Unpack[ImageOptions]) -> None:
         if not 0 < maximum_rotation <= math.pi:
             raise ValueError(
                 'maximum_rotation must be an angle in radians, above 0 and '
                 f'at most pi, got {maximum_rotation!r}')
         self.maximum_rotation = maximum_rotation
-        super().__init__(data_stream, rng=rng, seed=seed, **kwargs)
+        super().__init__(data_stream, rng=rng, seed=seed, draws=draws,
+                         **kwargs)
         self.resample = check_filter(
             resample, ROTATION_FILTERS, self.which_sources)
 
@@ -151,5 +156,7 @@ class Random2DRotation(RandomTransformer, ImageStage):
         most = float(numpy.rad2deg(self.maximum_rotation))
         if not self.draws_by_seed:
             return draw_uniform(self.rng, most, count)
+        if self._by_example:
+            return most * (2 * self._draw_shares(count) - 1)
         return self.draw_rows(count, lambda generator, total: (
             generator.uniform(-most, most, total)))
