@@ -109,8 +109,9 @@ class Nothing(NamedArguments):
     (Loose, '(data_stream, size, **kwargs)'),
     (Seeded, (
         '(data_stream, produces_examples, which_sources=None, *, seed=None, '
-        'iteration_scheme=None, axis_labels=None)')),
-    (SeededLoose, '(data_stream, size, *, seed=None, **kwargs)'),
+        "draws='item', iteration_scheme=None, axis_labels=None)")),
+    (SeededLoose,
+     "(data_stream, size, *, seed=None, draws='item', **kwargs)"),
     (Made, '(width, height)'), (Named, '(width, height)'),
     (Unknown, '(data_stream, **kwargs)'), (Nothing, '()')])
 def test_signature_of_a_users_class_names_what_is_known(cls, expected):
@@ -139,8 +140,8 @@ def test_objects_have_no_signature_of_their_class():
     (Loose, ('data_stream, size, produces_examples, which_sources, '
              'iteration_scheme, axis_labels')),
     (Seeded, ('data_stream, produces_examples, which_sources, seed, '
-              'iteration_scheme, axis_labels')),
-    (SeededLoose, ('data_stream, size, seed, produces_examples, '
+              'draws, iteration_scheme, axis_labels')),
+    (SeededLoose, ('data_stream, size, seed, draws, produces_examples, '
                    'which_sources, iteration_scheme, axis_labels'))])
 def test_unknown_keyword_is_refused_with_those_that_are_taken(cls, known):
     """A user's constructor that hands all on is taken to do so."""
