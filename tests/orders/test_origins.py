@@ -194,7 +194,8 @@ def windows_of(rows, generator):
     lengths = generator.multinomial(len(rows), [.3, .1, .35, .25])
     pad = [None, 'zero'][int(generator.randint(2))]
     padding = generator.randint(6, size=2) if pad else (0, 0)
-    kwargs = {'dense': ('x',)} if not pad and generator.randint(2) else {}
+    kwargs = {} if pad else [{}, {'dense': ('x',)}, {'targets': 'next'}][
+        generator.randint(3)]
     return Windows(
         IndexableDataset({'x': rows}), int(generator.randint(1, 5)),
         step=int(generator.randint(1, 4)),
@@ -216,8 +217,11 @@ def test_windows_say_which_rows_they_hold():
         stream = stream_of(dataset)
         order = stream.order
         table = order[:]
-        held = [set(window[window > 0].ravel() - 1) for item in stream
-                for window in item[0]]
+        names = [name for name in stream.sources if name != 'mask']
+        held = [{row for source in names for row in numpy.ravel(
+            item[source][place]) - 1 if row >= 0}
+            for item in stream.get_epoch_iterator(as_dict=True)
+            for place in range(len(item[names[0]]))]
         steps = table.step if 'step' in table.columns else 1 + 0 * table.row
         slices = [slice(*one) for one in zip(*map(numpy.ndarray.tolist, (
             table.first, table.stop, steps)), strict=True)]

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import pipelines, random_orders
 from support.random_orders import Repeated
+from support.computed_pipelines import pipelines_over
 from support.sharded_pipelines import batches, dataset, examples
 
-from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.datasets import IterableDataset
 from fuel.schemes import (
     BalancedScheme,
     BlockShuffledScheme,
@@ -32,7 +33,7 @@ from fuel.sharding.made import DatasetRows, Joined, example_ids
 from fuel.sharding.order import ENDLESS, RankOrder, UnknownOrderError
 from fuel.streams import DataStream
 from fuel.transformers import (
-    Batch, Cache, Cast, Chain, Mapping, Merge, Mix, Take, Unpack)
+    Batch, Cache, Chain, Mapping, Merge, Mix, Take, Unpack)
 from fuel.transformers.shuffling import ShuffleBuffer
 
 # So many items are scanned of an order that may have no end.
@@ -422,19 +423,6 @@ def test_scan_that_failed_is_begun_anew():
     assert check(order)
 
 
-class Rowless(IndexableDataset):
-    """A data set that knows only the number of its examples."""
-
-    def __init__(self, count):
-        super().__init__([0])
-        self.count = count
-
-    @property
-    def num_examples(self):
-        """So many."""
-        return self.count
-
-
 COUNT = 10 ** 12
 HUGE = {
     'sequential': lambda: SequentialScheme(COUNT, 4),
@@ -451,19 +439,8 @@ HUGE = {
 @pytest.mark.parametrize('name', sorted(HUGE))
 def test_places_among_very_many_examples_are_computed(name):
     """A row is where the order says, in each stage and share."""
-    def source():
-        return DataStream(Rowless(COUNT), iteration_scheme=HUGE[name]())
-
-    single = DataStream(Rowless(COUNT), iteration_scheme=(
-        ComputedShuffledExampleScheme(COUNT, seed=1)))
-    streams = [
-        source(), Unpack(source()), Batch(Unpack(source()), ConstantScheme(7)),
-        Cache(source(), ConstantScheme(6)), Take(source(), COUNT // 8),
-        Chain([source(), source()]), Cast(source(), 'float32'),
-        Merge([source(), source()], ('a', 'b')), Batch(
-            single, ConstantScheme(5)),
-        Mix([source(), source()], [1, 2], stop='last')]
-    for stream in streams:
+    streams = pipelines_over(HUGE[name], COUNT)
+    for stream in [*streams, Batch(streams[1], ConstantScheme(7))]:
         order = epoch_order(stream)
         wholes = [order, order.share(Shard(2, 3))]
         if order.batch_size is not None:
