@@ -1,7 +1,7 @@
 """Make the pictures of this manual: what stages and schemes do.
 
-``python docs/make_pictures.py`` writes docs/pictures/*.png, describe.svg and
-watch.svg. It needs scikit-learn, for its photographs and digits.
+``python docs/make_pictures.py`` writes docs/pictures/*.png, describe.svg,
+loss.svg and watch.svg. It needs scikit-learn, for its photographs and digits.
 """
 import io
 import itertools
@@ -17,6 +17,7 @@ from sklearn.datasets import load_digits, load_sample_images
 from fuel.bin.watch import TimedStatus, page
 from fuel.client.measures import take_status
 from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.orders import leave_out as leave_out_steps
 from fuel.schemes import (
     BlockShuffledScheme,
     ConstantScheme,
@@ -481,6 +482,84 @@ def terminal(lines):
     return '\n'.join([*parts, '</svg>', ''])
 
 
+def train_on_a_broken_row(leave_out=()):
+    """Return the losses of the training on the page about orders, and the
+    examples of the step at which the loss jumps."""
+    rng = numpy.random.default_rng(1)
+    x = rng.normal(size=(500, 4))
+    y = x @ [1., 2., 3., 4.]
+    y[123] = 1e4
+    stream = DataStream(IndexableDataset({'x': x, 'y': y}), batch_size=10,
+                        shuffle=True, seed=5)
+    stream = leave_out_steps(stream, steps=leave_out) if leave_out else stream
+    steps = [step for step in range(150) if step not in leave_out]
+    weights, losses = numpy.zeros(4), []
+    for _ in range(3):
+        for inputs, targets in stream:
+            error = inputs @ weights - targets
+            weights -= .05 * inputs.T @ error.clip(-5, 5) / len(inputs)
+            losses.append((error ** 2).mean())
+    return list(zip(steps, losses, strict=True)), stream.order
+
+
+def write_loss():
+    """Write the losses with and without the steps at which they jump, and the
+    examples of one of these steps."""
+    losses, order = train_on_a_broken_row()
+    steps = [step for step, loss in losses if loss > 1e6]
+    left_out, _ = train_on_a_broken_row(steps)
+
+    def place(step, loss):
+        return 40 + 310 * step / 149, 130 - 14 * numpy.log10(loss)
+
+    def curve(losses, look):
+        points = ' '.join([
+            '{:.1f},{:.1f}'.format(*place(*one)) for one in losses])
+        return f'<polyline class="{look}" points="{points}"/>'
+
+    parts = [
+        ('<svg xmlns="http://www.w3.org/2000/svg" width="360" height="290" '
+         'viewBox="0 0 360 290" role="img" font-family="sans-serif" '
+         'font-size="13">'),
+        ('<title>The loss jumps at three steps; one of the ten examples of '
+         'the second of them is broken</title>'),
+        ('<style>text{fill:#555}.bad{fill:#c2571a}.wire{stroke:#999;fill:none}'
+         '.with{stroke:#d9712b;stroke-width:1.5;fill:none}'
+         '.without{stroke:#4263b5;stroke-width:2;fill:none}'
+         '.cell{fill:none;stroke:#888}.broken{fill:#d9712b}'
+         '.left-out{fill:#4263b5}.on{fill:#fff;font-weight:bold}'
+         '.middle{text-anchor:middle}'
+         '@media (prefers-color-scheme: dark){text{fill:#bbb}'
+         '.bad{fill:#f0945a}.without{stroke:#7f9cf0}.left-out{fill:#9db4ff}'
+         '.on{fill:#fff}}</style>'),
+        '<text x="4" y="16">loss</text>',
+        f'<text x="16" y="220">examples of step {steps[1]}</text>',
+        '<text class="left-out" x="196" y="112">steps left out</text>',
+        curve(losses, 'with'), curve(left_out, 'without')]
+    for step, loss in losses:
+        if step in steps:
+            x, y = place(step, loss)
+            parts.append(f'<circle class="broken" cx="{x:.1f}" cy="{y:.1f}" '
+                         'r="4"/>')
+            parts.append(f'<text class="bad middle" x="{max(x, 62):.1f}" '
+                         f'y="{y - 8:.1f}">step {step}</text>')
+    shown = steps[1]
+    x, _ = place(shown, 1)
+    for power in (-4, 0, 4):
+        _, y = place(0, 10. ** power)
+        parts.append(f'<text x="4" y="{y + 4:.1f}">{10. ** power:g}</text>')
+    parts.append(
+        f'<path class="wire" d="M{x:.1f} 152V202M10 230V202H350V230"/>')
+    for number, row in enumerate(order.epoch(0).step(shown).row.tolist()):
+        x, y = 10 + 68 * (number % 5), 230 + 28 * (number // 5)
+        is_broken = row == 123
+        parts.append(f'<rect class="cell{" broken" * is_broken}" x="{x}" '
+                     f'y="{y}" width="68" height="28"/>')
+        parts.append(f'<text class="middle{" on" * is_broken}" x="{x + 34}" '
+                     f'y="{y + 19}">{row}</text>')
+    (FOLDER / 'loss.svg').write_text('\n'.join([*parts, '</svg>', '']))
+
+
 def main():
     """Write all pictures."""
     FOLDER.mkdir(exist_ok=True)
@@ -498,6 +577,7 @@ def main():
     write_mixtures()
     write_packing()
     write_descriptions()
+    write_loss()
     write_watch()
 
 
