@@ -9,7 +9,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel import storage
-from fuel.converters.output import INPUTS_ATTRIBUTE
+from fuel.datasets.hdf5.format import INPUTS_ATTRIBUTE
 from fuel.storage.attributes import axis_labels, read_text, scale
 from fuel.datasets.hdf5.format import Part, read_parts
 from fuel.remote.urls import file_name

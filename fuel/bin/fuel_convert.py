@@ -11,7 +11,8 @@ from fuel import config
 from fuel.bin.commands import CommandParser, pipe_friendly, positive_number
 from fuel.bin.listing import add_datasets, registered
 from fuel.converters import OWN
-from fuel.converters.output import INPUTS_ATTRIBUTE, Layout, OutputFolder
+from fuel.converters.output import Layout, OutputFolder
+from fuel.datasets.hdf5.format import INPUTS_ATTRIBUTE
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.staging import convert, made_by, refuse_to_replace
 from fuel.downloaders.registry import dataset_names, raw_files

@@ -17,13 +17,12 @@ from numpy.typing import DTypeLike, NDArray
 
 from fuel.converters._failsafe_file import Sink
 from fuel.converters.raw.files import Folder, digested
-from fuel.datasets.hdf5.format import target_columns
+from fuel.datasets.hdf5.format import INPUTS_ATTRIBUTE, target_columns
 from fuel.typing import ArrayWriter
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.disk import allocated
 from fuel.utils.h5py_file import H5PYFile
 
-INPUTS_ATTRIBUTE = 'fuel_convert_inputs'
 # Bytes of a chunk, if there is a compression and no size was chosen.
 CHUNK_NBYTES = 1 << 18
 # Bytes that are written at once.

@@ -25,6 +25,7 @@ from fuel.describe import SourceType, SourceTypes
 from fuel.describe.pipeline import dataset_text
 from fuel.describe.source_types import types_of
 from fuel.epochs.read_options import ReadOptions
+from fuel.epochs.readers import kept_checksums
 from fuel.exceptions import StateMismatchError
 from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.schemes.requests import RequestIterator
@@ -201,6 +202,11 @@ class RunDataset(RowsDataset):
             self.dataset, Dataset) else {}
         return {name: names for source, names in below.items()
                 if source in self._below for name in self._names_of(source)}
+
+    def kept_checksums(self) -> Sequence[str]:
+        """Return the checksums that the data set of the rows has."""
+        found: Sequence[str] = kept_checksums(self.dataset)
+        return found
 
     def has_rows_at_hand(self) -> bool:
         """Return whether an example is read without opening a file."""

@@ -5,6 +5,7 @@ members, see :class:`~fuel.typing.DatasetLike`.
 """
 from __future__ import annotations
 
+from operator import methodcaller
 from typing import Any
 
 from fuel.epochs.read_options import ReadOptions
@@ -13,6 +14,7 @@ from fuel.kernels.stage_reader import note_request
 from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.typing import Batch, DatasetLike, EpochReader, Request
+from fuel.utils.arguments import try_call
 from fuel.utils.overrides import (
     covers, hook_covers_method, is_default)
 from fuel.utils.sparse import count_bytes, iterate_rows
@@ -22,6 +24,18 @@ def known_length(dataset: object) -> int | None:
     """Return the number of examples of a data set, None if not known."""
     count = num_examples_of(dataset)
     return count if isinstance(count, int) else None
+
+
+def known_types(dataset: Any) -> Any:
+    """Return the known types of the sources of a data set; {} for a data set
+    that has no such method, or cannot tell."""
+    return try_call({}, methodcaller('known_types'), dataset)
+
+
+def kept_checksums(dataset: Any) -> Any:
+    """Return the checksums of the data that the files have; () for a data set
+    that has no such method, or cannot tell."""
+    return try_call((), methodcaller('kept_checksums'), dataset)
 
 
 def takes_requests(dataset: Any) -> bool | None:

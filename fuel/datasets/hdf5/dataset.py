@@ -388,6 +388,12 @@ class H5PYDataset(SourceDataset):
         summary = vars(self).get('_summary')
         return {} if summary is None else summary.types
 
+    def kept_checksums(self) -> Sequence[str]:
+        """Return the SHA-256 of the raw files from which `fuel-convert` made
+        the file."""
+        summary = vars(self).get('_summary')
+        return () if summary is None else summary.checksums
+
     def known_length(self) -> int | None:
         """Return the number of examples, or None if the file must be read."""
         selection = vars(self).get('_selection')

@@ -5,6 +5,7 @@ here make it and read it.
 """
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple, TypeAlias
@@ -16,7 +17,7 @@ from fuel.datasets.row_orders import (
     Order, RowsOf, concatenate, length, same, simplify)
 from fuel.datasets.splits import no_split, order_of_splits
 from fuel.describe.source_types import SourceType
-from fuel.storage.attributes import read_attribute
+from fuel.storage.attributes import read_attribute, read_text
 from fuel.suggestions import did_you_mean
 from fuel.utils.checks import in_order
 from fuel.utils.hdf5_errors import names_file
@@ -26,6 +27,8 @@ Splits: TypeAlias = Mapping[str, Mapping[str, Sequence[Any]]]
 # Names of the scales with the shapes of examples of variable length, and the
 # labels of their axes.
 SHAPES = ('shapes', 'shape_labels')
+# Name of the attribute with the sizes and checksums of the raw files.
+INPUTS_ATTRIBUTE = 'fuel_convert_inputs'
 
 
 def split_array(split_dict: Splits) -> Any:
@@ -340,10 +343,13 @@ def given_rows(h5file: h5py.File, splits: Mapping[str, Any],
 
 
 class Summary(NamedTuple):
-    """Types of the sources of a file, and how they are stored."""
+    """Types of the sources of a file, how they are stored, and the checksums
+    of the raw files from which the file was converted."""
 
     types: dict[str, SourceType]
     layout: str
+    # Older pickles have none.
+    checksums: tuple[str, ...] = ()
 
 
 @names_file
@@ -383,7 +389,20 @@ def summarize(h5file: h5py.File, sources: Sequence[str],
     return Summary(types, ', '.join(
         f'{source} {layout}' for source, layout in layouts.items())
         if len({*layouts.values()}) > 1 else next(
-            iter(layouts.values()), ''))
+            iter(layouts.values()), ''), _checksums(h5file))
+
+
+def _checksums(h5file: h5py.File) -> tuple[str, ...]:
+    """Return the checksums of the raw files, which may have other names."""
+    text = read_text(h5file, INPUTS_ATTRIBUTE)
+    if text is None:
+        return ()
+    try:
+        found = json.loads(text)
+        return tuple(sorted([str(one['sha256']) for one in found.values()]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        # Somebody else has written it.
+        return (text,)
 
 
 def _layout(node: h5py.Dataset) -> str:
