@@ -5,6 +5,8 @@ import os
 from typing import TYPE_CHECKING
 
 from fuel.describe.pipeline import described, short
+from fuel.epochs.sealing import present_ids
+from fuel.utils.arguments import try_call
 
 if TYPE_CHECKING:
     from fuel.describe.drawing import Box
@@ -24,6 +26,9 @@ class PipelineGraph:
     ----------
     source : str
         The graph in Graphviz's language.
+    order_id, data_id : str
+        The ids of the order and of the data that a state would have now; ''
+        if they are not known.
 
     Examples
     --------
@@ -43,6 +48,7 @@ class PipelineGraph:
         # Imported here, since few programs draw.
         from fuel.describe.drawing import Box
         self.title = short(stream)
+        self.order_id, self.data_id = try_call(('', ''), present_ids, stream)
         self._boxes = [Box.of(stage) for stage in described(stream)]
         self.source = _source(self._boxes)
 
@@ -64,7 +70,9 @@ class PipelineGraph:
             The drawing in SVG.
         """
         from fuel.describe.drawing import drawing
-        return drawing(self.title, self._boxes)
+        ids = self.order_id and (
+            f'; order {self.order_id}, data {self.data_id}')
+        return drawing(self.title + ids, self._boxes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the drawing, or the text in Graphviz's language.

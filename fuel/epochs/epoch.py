@@ -74,6 +74,8 @@ class Epoch(EpochPosition):
         the number of the batch.  One-to-one stages of a pipeline share this
         dict.
     `past`: the epochs that the stream has begun before.
+    `order_id`: the id of the order, if a loaded state has it.
+    `ids`: the ids of the order and of the data, from the first state on.
     `omitted`: ranges of items of all ranks that are left out: the first item
         and the item after the last one.
     `is_inner`: whether a one-to-one stage reads this epoch.
@@ -94,6 +96,8 @@ class Epoch(EpochPosition):
     limit: SkipLimit | None = None
     left_out = Skipped()
     past: Past = ''
+    ids: tuple[str, str] | None = None
+    order_id: str | None = None
     omitted: Sequence[tuple[int, int]] = ()
     is_inner = False
     is_asked = False

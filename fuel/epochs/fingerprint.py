@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from fuel.epochs.moved_names import FIRST_NAMES
 from fuel.epochs.state import as_text, copier_of
 from fuel.epochs.stage import Stage
-from fuel.schemes.iteration_scheme import ShardedScheme, num_examples_of
+from fuel.schemes.iteration_scheme import (
+    ShardedScheme, is_scheme, num_examples_of, order_version_of,
+    parts_of_scheme)
 from fuel.schemes.shard import Shard
 from fuel.typing import State
 from fuel.utils import rng_state
@@ -103,6 +105,8 @@ def _inputs_of(stage: Stage, is_bound: bool | None) -> list[Any]:
                    owner.rng if has_rng else None)
         if owner is not stage.stream:
             inputs.append(num_examples_of(owner))
+        if owner is scheme:
+            inputs.append(order_version_of(owner))
     return inputs
 
 
@@ -138,6 +142,9 @@ def _described(inputs: list[Any]) -> State:
             value = next(values)
             if value is not None:
                 described[prefix + name] = _describe(value)
+            if name == 'schemes' and title == 'scheme' and isinstance(
+                    value, (list, tuple)) and all(map(is_scheme, value)):
+                described['scheme parts'] = list(map(_described_part, value))
         rng = next(values)
         if rng is not None and (kind := rng_state.kind_of(rng)) is not None:
             described[f'{prefix}rng'] = kind
@@ -146,7 +153,27 @@ def _described(inputs: list[Any]) -> State:
         # itself.
         if isinstance(count, (int, numpy.integer)):
             described[f'{prefix}num_examples'] = int(count)
+        version = next(values) if title == 'scheme' else 1
+        if version != 1:
+            described['scheme order_version'] = _describe(version)
     return described
+
+
+def _described_part(scheme: Any) -> State:
+    """Return the description of a scheme that is part of another."""
+    names, *values = kept_values(scheme)
+    found = {'class': name_of(type(scheme)), **{
+        name: _describe(value) for name, value in zip(
+            names.splitlines(), values, strict=True) if value is not None}}
+    if found.pop('schemes', None):
+        found['parts'] = list(map(_described_part, parts_of_scheme(scheme)))
+    # Some schemes count the examples when they begin an epoch.
+    count = num_examples_of(scheme)
+    found['num_examples'] = int(count) if isinstance(
+        count, (int, numpy.integer)) else None
+    version = order_version_of(scheme)
+    return found if version == 1 else {
+        **found, 'order_version': _describe(version)}
 
 
 def name_of(named: Any) -> str:

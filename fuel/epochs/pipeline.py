@@ -39,8 +39,9 @@ def datasets_of(stream: StreamLike) -> list[DatasetLike]:
     while waiting:
         stage = stage_of(waiting.pop())
         inputs = stage.inputs
-        if stage.dataset is not None and not inputs:
-            found.setdefault(id(stage.dataset), stage.dataset)
+        dataset = None if inputs else stage.dataset
+        if dataset is not None:
+            found.setdefault(id(dataset), dataset)
         waiting += inputs[::-1]
     return list(found.values())
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from fuel.epochs.accepted import Accepted
 from fuel.epochs.omitted import Omitted
 from fuel.epochs.past import Past, with_epoch
 from fuel.epochs.state import RUNNING, SchemeStart
@@ -46,6 +47,7 @@ class Runtime:
     `past`: the epochs that were begun before the stream was copied or
         unpickled.
     `omitted`: the items of all epochs that are left out.
+    `accepted`: the differences that were accepted when states were loaded.
     `fingerprint`: the description that a saved state must fit, as it was made
         for the last state.
     `changing`: whether an epoch begins, or a state is loaded, at the moment.
@@ -62,6 +64,7 @@ class Runtime:
     __slots__ = (
         '__weakref__',
         '_find_stream',
+        'accepted',
         'changes',
         'changing',
         'epoch',
@@ -96,6 +99,7 @@ class Runtime:
         self.pending: State | None = None
         self.past: Past = ''
         self.omitted: Omitted = ()
+        self.accepted: Accepted = ()
         self.fingerprint: Any = None
         self.meter = StageMeter()
         self.measured: Any = None
@@ -157,9 +161,17 @@ class Runtime:
 
     def __reduce__(self) -> Any:
         # A stream that pickles its attributes itself keeps only this.
-        kept: Any = self.pending or self.past_epochs()
-        return copy.copy, ((kept, self.omitted) if (
-            self.omitted or kept is None) else kept or None,)
+        return copy.copy, (self.to_pickle(
+            self.pending or self.past_epochs()) or None,)
+
+    def to_pickle(self, kept: Any) -> Any:
+        """Return what a pickle of the stream has of its stage.
+
+        `kept`: the pending state, or the epochs that were begun.
+        """
+        if self.accepted:
+            return kept, self.omitted, self.accepted
+        return (kept, self.omitted) if self.omitted or kept is None else kept
 
     @contextmanager
     def showing(self, epoch: Epoch) -> Iterator[None]:

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from fuel.epochs.accepted import Accepted
+from fuel.epochs.identity import data_id, order_id
 from fuel.epochs.omitted import Omitted
 from fuel.epochs.past import Past, with_epoch
 from fuel.epochs.state import (
-    FINISHED, RUNNING, SchemeStart, as_text, copied_with_text)
+    FINISHED, RUNNING, Position, SchemeStart, as_state, as_text, available,
+    copied_with_text)
 from fuel.epochs.epoch import Counter, Epoch
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
 from fuel.epochs.stage import Stage, stage_of
@@ -27,6 +30,21 @@ from fuel.typing import State, StreamLike
 ADVICE = ('a signal handler must not save a state: let it set a flag, and '
           'save in the loop, after the batch (see "Before a job is ended" in '
           'the manual, on the page about resuming)')
+
+
+class EpochFacts(NamedTuple):
+    """Facts about an epoch that the state of the last stage has.
+
+    `past`: the epochs that were begun before; None if they are not known.
+    `omitted`: the items that are left out of epochs.
+    `accepted`: the differences that were accepted when states were loaded.
+    `ids`: the ids of the order and of the data.
+    """
+
+    past: Past
+    omitted: Omitted
+    accepted: Accepted
+    ids: tuple[str, str] | None
 
 
 def refuse_midway(stage: Stage, epoch: Any) -> None:
@@ -103,9 +121,47 @@ def sealed(stream: StreamLike, state: State) -> State:
     """Return a copy of a state to be saved, with fingerprints and a
     checksum."""
     stage = stage_of(stream)
-    return _with_checksum(*identified(
-        stage, state, past=stage.past_epochs(state['epoch'] == FINISHED),
-        omitted=stage.omitted))
+    facts = EpochFacts(
+        stage.past_epochs(state['epoch'] == FINISHED), stage.omitted,
+        stage.accepted, ids_between(stage, state))
+    return _with_checksum(*identified(stage, state, facts=facts))
+
+
+def ids_between(stage: Stage, state: State) -> tuple[str, str]:
+    """Return the ids of the order and of the data for a state of a stream
+    whose next epoch has not begun."""
+    saved = state.get('order_id') if state['epoch'] == RUNNING else None
+    return saved or order_id(stage, state), data_id(stage.stream)
+
+
+def present_ids(stream: StreamLike) -> tuple[str, str]:
+    """Return the ids of the order and of the data of the epoch that is
+    running, or that the next iterator begins."""
+    stage = stage_of(stream)
+    with stage.lock:
+        epoch = stage.epoch
+        if epoch is None or stage.pending is not None or epoch.finished:
+            return ids_between(stage, stage.state())
+        return ids_of(stage, epoch, _position(stage, epoch))
+
+
+def _position(stage: Stage, epoch: Epoch) -> Position | State | Exception:
+    """Return the position of an epoch, or the state where others make the
+    items or where it is finished."""
+    return stage.state_of(epoch) if (
+        epoch.finished or stage.is_remote) else stage.position(epoch)
+
+
+def ids_of(stage: Stage, epoch: Epoch,
+           position: Position | State | Exception) -> tuple[str, str]:
+    """Return the ids of the order and of the data of a running epoch.
+
+    `position`: its position.
+    """
+    if epoch.ids is None:
+        epoch.ids = (epoch.order_id or order_id(stage, available(position)),
+                     data_id(stage.stream))
+    return epoch.ids
 
 
 def sealed_epoch(stage: Stage, epoch: Epoch) -> State:
@@ -116,10 +172,14 @@ def sealed_epoch(stage: Stage, epoch: Epoch) -> State:
         counters = [(stage, epoch, child), *below]
         counts = count(counters)
     if counters is None or counts is None or epoch.finished:
+        position = _position(stage, epoch)
+        plain = as_state(position)
         state = _with_checksum(*identified(
-            stage, stage.state_of(epoch), stage.shard is not None,
-            with_epoch(epoch.past, None) if epoch.finished else epoch.past,
-            stage.omitted))
+            stage, plain, stage.shard is not None, EpochFacts(
+                with_epoch(epoch.past, None) if epoch.finished
+                else epoch.past, stage.omitted, stage.accepted,
+                ids_between(stage, plain) if epoch.finished
+                else ids_of(stage, epoch, position))))
         # Now it is known that the epoch has a state.
         found = None if epoch.finished else find_counters(stage, epoch)
         # Without this epoch and its stage, which holds it: no cycle.
@@ -135,8 +195,8 @@ def sealed_epoch(stage: Stage, epoch: Epoch) -> State:
             below, RUNNING, *counted, start,
             [(None, 'null'), ([], '[]'), (None, 'null'), (None, 'null')],
             children, is_sharded=False,
-            past=epoch.past if running is epoch else None,
-            omitted=below.omitted)]
+            facts=EpochFacts(epoch.past, stage.omitted, stage.accepted,
+                             epoch.ids) if running is epoch else None)]
     return _with_checksum(*children[0])
 
 
@@ -151,15 +211,12 @@ def checksum(text: str) -> int:
 
 
 def identified(stage: Stage, state: State, is_sharded: bool = True,
-               past: Past = None, omitted: Omitted = (),
-               ) -> tuple[State, str]:
+               facts: EpochFacts | None = None) -> tuple[State, str]:
     """Return a copy of a state with the fingerprint of each stage, and the
     text of this copy.
 
     `is_sharded`: whether the pipeline may take a rank's share.
-    `past`: the epochs that the stream has begun before; None if the state
-        does not have them.
-    `omitted`: the items that are left out of epochs.
+    `facts`: the facts about the epoch of the last stage; None for others.
     """
     owner = stage.state_owner
     if owner is None:
@@ -191,22 +248,20 @@ def identified(stage: Stage, state: State, is_sharded: bool = True,
         None if scheme is None else _start_of(stage, scheme), others,
         [identified(child, part, is_sharded) for child, part in zip(
             children, state['children'], strict=True)],
-        is_sharded, state.get('skipped'), past, omitted)
+        is_sharded, state.get('skipped'), facts)
 
 
 def _joined(stage: Stage, epoch: str, position: int, requested: int,
             start: SchemeStart | None, others: list[tuple[Any, str]],
             children: list[tuple[State, str]], is_sharded: bool,
-            skipped: object = None, past: Past = None,
-            omitted: Omitted = ()) -> tuple[State, str]:
+            skipped: object = None, facts: EpochFacts | None = None,
+            ) -> tuple[State, str]:
     """Return a stage's state and its text, joined from their parts.
 
     `others`: copies and texts of `dataset`, `failed`, `leftover` and `rng`.
     `is_sharded`: whether streams that are read may take a rank's share.
     `skipped`: field of the skipped examples; None if no example was skipped.
-    `past`: the epochs that were begun before; None if the state does not have
-        them.
-    `omitted`: the items that are left out of epochs.
+    `facts`: the facts about the epoch of the last stage; None for others.
     """
     described_text, copy_described = encoded_fingerprint(stage, is_sharded)
     start_text, copy_start = (
@@ -215,19 +270,28 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
     ((dataset, dataset_text), (failed, failed_text),
      (leftover, leftover_text), (rng, rng_text)) = others
     more: State = {}
-    past_text = skipped_text = ''
-    if past is not None:
-        more['past'] = past
-        past_text = f'"past":"{past}",'
-    if omitted:
-        more['omitted'] = list(map(list, omitted))
-        past_text = f'"omitted":{as_text(omitted)},{past_text}'
+    accepted_text = data_text = past_text = skipped_text = ''
+    if facts is not None:
+        past, omitted, accepted, ids = facts
+        if past is not None:
+            more['past'] = past
+            past_text = f'"past":"{past}",'
+        if ids is not None:
+            more['order_id'], more['data_id'] = ids
+            data_text = f'"data_id":"{ids[1]}",'
+            past_text = f'"order_id":"{ids[0]}",{past_text}'
+        if omitted:
+            more['omitted'] = list(map(list, omitted))
+            past_text = f'"omitted":{as_text(omitted)},{past_text}'
+        if accepted:
+            more['accepted'] = list(map(list, accepted))
+            accepted_text = f'"accepted":{as_text(accepted)},'
     if skipped is not None:
         more['skipped'], skipped_text = copied_with_text(skipped)
         skipped_text = f'"skipped":{skipped_text},'
     # With sorted keys, as in the text from which the check makes a checksum.
     text = (
-        f'{{"children":[{",".join(texts)}],'
+        f'{{{accepted_text}"children":[{",".join(texts)}],{data_text}'
         f'"dataset":{dataset_text},"epoch":"{epoch}","failed":{failed_text},'
         f'"format":{FORMAT},"leftover":{leftover_text},{past_text}'
         f'"position":{position},"requested":{requested},"rng":{rng_text},'

@@ -552,12 +552,14 @@ def _keep_stage(stream: object) -> Stage:
         # A copy has the stage of another stream, a pickle the state alone, or
         # the epochs that were begun.
         if isinstance(kept, tuple):
-            kept, stage.omitted = kept
+            kept, stage.omitted, *accepted = kept
+            stage.accepted, = accepted or [()]
             if kept is None:
                 # It is not known which epochs were begun.
                 stage.past = None
         if isinstance(kept, Stage):
             stage.pending, stage.omitted = kept.pending, kept.omitted
+            stage.accepted = kept.accepted
             stage.past = kept.past if kept.epoch is None else (
                 kept.past_epochs())
         elif isinstance(kept, str):

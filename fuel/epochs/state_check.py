@@ -3,13 +3,18 @@ pipeline."""
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
 from fuel.epochs.state import (
     FINISHED, NOT_STARTED, RUNNING, as_text, available, is_share_state,
     read_share_state)
+from fuel.epochs.accepted import (
+    Acceptance, are_accepted, how_to_accept, is_id)
+from fuel.epochs.identity import data_differences
 from fuel.epochs.omitted import is_omitted
+from fuel.epochs.pipeline import datasets_of
 from fuel.epochs.past import is_past
 from fuel.epochs.readers import close_state, position_in, takes_positions
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
@@ -35,7 +40,8 @@ _FIELDS = frozenset({
     'format', 'stream', 'epoch', 'position', 'requested', 'scheme',
     'dataset', 'rng', 'leftover', 'failed', 'children'})
 # Fields that states of some streams, or the state of the last stage, have.
-_FURTHER = frozenset({'omitted', 'past', 'skipped'})
+_FURTHER = frozenset({
+    'accepted', 'data_id', 'omitted', 'order_id', 'past', 'skipped'})
 
 # Errors that restoring a damaged value raises. A stage raises StopIteration
 # if it reads its input again, beyond the end.
@@ -43,11 +49,15 @@ DAMAGE = (TypeError, ValueError, KeyError, IndexError, AttributeError,
           OverflowError, StopIteration)
 
 
-def checked_state(stream: StreamLike, state: Any) -> State:
+def checked_state(stream: StreamLike, state: Any,
+                  accept: Sequence[str] = ()) -> State:
     """Return a copy of a saved state without the fingerprint.
 
     StateMismatchError is raised if a field is damaged, or if the state does
     not fit the stream.
+
+    `accept`: what may differ, 'data' or 'order'. The copy has a record of
+        what differs.
     """
     owner = stage_of(stream).state_owner
     if owner is None:
@@ -65,10 +75,29 @@ def checked_state(stream: StreamLike, state: Any) -> State:
         raise StateMismatchError(
             'a state must be a dict that state_dict() returned, with the '
             f"field 'format', got {type(state).__name__}")
-    return _checked(owner, state, owner.shard is not None)
+    acceptance = Acceptance(accept)
+    checked = _checked(owner, state, owner.shard is not None, acceptance)
+    if 'data_id' in checked:
+        _check_data(stream, checked['data_id'], acceptance)
+    if acceptance.found:
+        acceptance.record(checked)
+    return checked
 
 
-def _checked(stage: Stage, state: State, is_sharded: bool) -> State:
+def _check_data(stream: StreamLike, saved: str,
+                acceptance: Acceptance) -> None:
+    """Raise StateMismatchError if a state was saved with other data."""
+    differ = data_differences(datasets_of(stream), saved)
+    if differ and not acceptance.accepts('data'):
+        raise StateMismatchError(
+            f"the field 'data_id' of the state says that it was saved with "
+            f'other data: {differ} were not what they are here. Read the data '
+            f'that were read when the state was saved; {how_to_accept("data")}'
+            )
+
+
+def _checked(stage: Stage, state: State, is_sharded: bool,
+             acceptance: Acceptance) -> State:
     """Return a checked copy of the state of a stage and of stages below it.
 
     `is_sharded`: whether the pipeline may take a rank's share.
@@ -80,9 +109,9 @@ def _checked(stage: Stage, state: State, is_sharded: bool) -> State:
             del state['crc']
         _check_frame(stage, state)
         is_sharded = is_sharded and stage.own_shard is None
-        _check_fingerprint(stage, state, is_sharded)
+        _check_fingerprint(stage, state, is_sharded, acceptance)
         _check_fields(stage, state)
-        children = _checked_children(stage, state, is_sharded)
+        children = _checked_children(stage, state, is_sharded, acceptance)
         if crc is not ...:
             _check_sum(crc, state)
         own = {**state, 'children': []}
@@ -105,7 +134,7 @@ def _check_sum(crc: object, state: State) -> None:
 
 
 def _checked_children(stage: Stage, state: State, is_sharded: bool,
-                      ) -> list[State]:
+                      acceptance: Acceptance) -> list[State]:
     states, inputs = state['children'], stage.inputs
     if len(inputs) != len(states):
         _refuse(stage, 'children', states, f'{len(inputs)} states')
@@ -118,7 +147,7 @@ def _checked_children(stage: Stage, state: State, is_sharded: bool,
             continue
         if not isinstance(part, dict) or 'format' not in part:
             _refuse(stage, 'children', states, 'a list of states')
-        checked.append(_checked(owner, part, is_sharded))
+        checked.append(_checked(owner, part, is_sharded, acceptance))
         if state['epoch'] == RUNNING and checked[-1]['epoch'] != RUNNING:
             _refuse(child, 'epoch', checked[-1]['epoch'],
                     f'that of the stage that reads it, {state["epoch"]!r}')
@@ -155,7 +184,8 @@ def _check_frame(stage: Stage, state: State) -> None:
         _refuse(stage, 'children', state['children'], 'a list')
 
 
-def _check_fingerprint(stage: Stage, state: State, is_sharded: bool) -> None:
+def _check_fingerprint(stage: Stage, state: State, is_sharded: bool,
+                       acceptance: Acceptance) -> None:
     saved = state['stream']
     known, _ = encoded_fingerprint(stage, is_sharded, is_copied=False)
     with suppress(TypeError, ValueError, RecursionError):
@@ -164,6 +194,7 @@ def _check_fingerprint(stage: Stage, state: State, is_sharded: bool) -> None:
             return
     present: State = encoded_fingerprint(stage, is_sharded)[1]()
     _check_shard(stage, saved.get('shard'), present.get('shard'))
+    # Older states name only the classes of a scheme's parts.
     # A number of examples says more than the checksum of indices.
     for key in sorted(saved.keys() | present.keys(), key=lambda key: (
             'scheme examples' == key, str(key))):
@@ -171,14 +202,30 @@ def _check_fingerprint(stage: Stage, state: State, is_sharded: bool) -> None:
         if not (is_same(saved.get(key), present.get(key))
                 or (_is_argument_of_fuel(stage, owner, name)
                     and _said_before(name, saved.get(key), present.get(key)))
+                or ('scheme parts' == key and key not in saved)
                 or _is_moved(stage, saved.get(key), present.get(key))):
+            kind = _kind_of(owner, name)
+            if kind and acceptance.accepts(kind):
+                continue
             raise StateMismatchError(
                 f"the field 'stream' of the state says that it was saved by "
                 f'another pipeline: {key} was {saved.get(key)!r:.200}, but '
                 f'here it is {present.get(key)!r:.200} (stage '
                 f'{stage.name}): build the stream as it was when '
                 'the state was saved' + _declaration(
-                    name, present.get(owner or 'class')))
+                    name, present.get(owner or 'class'))
+                + (f'; {how_to_accept(kind)}' if kind else ''))
+
+
+def _kind_of(owner: str, name: str) -> str:
+    """Return what differs where a value of the fingerprint differs: 'data',
+    'order', or '' for the stages.
+
+    `owner`, `name`: the two parts of the key.
+    """
+    if 'data set' in (owner, f'{owner} {name}') or name == 'sources':
+        return 'data'
+    return 'order' if 'scheme' in (owner, name) else ''
 
 
 def _is_moved(stage: Stage, saved: object, present: object) -> bool:
@@ -283,7 +330,8 @@ def _check_fields(stage: Stage, state: State) -> None:
         _refuse(stage, 'epoch', epoch,
                 f'{NOT_STARTED!r}, {RUNNING!r} or {FINISHED!r}')
     for field in ('position', 'requested'):
-        if not _is_count(state[field]):
+        # As `_is_count` does, for each stage.
+        if type(state[field]) is not int or not 0 <= state[field] < MOST:
             _refuse(stage, field, state[field], 'a number from 0 on')
         if epoch != RUNNING and state[field]:
             _refuse(stage, field, state[field], f'0 where epoch is {epoch!r}')
@@ -307,6 +355,12 @@ def _check_fields(stage: Stage, state: State) -> None:
     if 'omitted' in state and not is_omitted(state['omitted']):
         _refuse(stage, 'omitted', state['omitted'],
                 'ascending ranges of items of epochs')
+    for field in ('order_id', 'data_id'):
+        if field in state and not is_id(state[field]):
+            _refuse(stage, field, state[field], 'an id of 20 characters')
+    if 'accepted' in state and not are_accepted(state['accepted']):
+        _refuse(stage, 'accepted', state['accepted'],
+                'the differences that were accepted')
     if state.get('past', '') != '' and not is_past(state['past']):
         _refuse(stage, 'past', state['past'],
                 'the numbers of items of the epochs that were begun before')

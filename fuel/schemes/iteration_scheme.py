@@ -32,6 +32,11 @@ class IterationScheme(NamedArguments):
     ----------
     requests_examples : bool
         Whether requests are for single examples (as opposed to batches).
+    order_version : int
+        Class attribute: version of the algorithm that makes the order. A
+        class that orders the same examples in another way than before
+        declares the next number: older states are then refused. Defaults to
+        1.
 
     Notes
     -----
@@ -58,6 +63,7 @@ class IterationScheme(NamedArguments):
     # that defines get_request_iterator declares it: a subclass that overrides
     # the method makes other requests.
     random_access = False
+    order_version = 1
 
     def __repr__(self) -> str:
         return one_line(self)
@@ -219,6 +225,21 @@ def num_examples_of(owner: object) -> Any:
     In a class of a user, the attribute may be of any type.
     """
     return getattr(owner, 'num_examples', None)
+
+
+def order_version_of(scheme: object) -> Any:
+    """Return the version of the algorithm that makes a scheme's order.
+
+    In a class of a user, the attribute may be of any type.
+    """
+    return getattr(type(scheme), 'order_version', 1)
+
+
+def seed_of(scheme: object) -> object:
+    """Return the seed of a scheme, or of the scheme that ranks share; None if
+    it has none."""
+    whole = scheme.scheme if isinstance(scheme, ShardedScheme) else scheme
+    return None if whole is None else vars(whole).get('seed')
 
 
 def batch_size_of(scheme: object) -> int | None:

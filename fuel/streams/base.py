@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Never, TypeVar
 from fuel.describe import PipelineGraph, SourceTypes
 from fuel.describe.pipeline import short, stream_text
 from fuel.describe.preview import Preview
+from fuel.epochs.accepted import of_plain
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.past import with_epoch
 from fuel.epochs.pipeline import skip
@@ -449,7 +450,8 @@ class AbstractDataStream(NamedArguments):
             return sealed(self, stage.state())
 
     def load_state_dict(self, state: State, leave_out: Steps | None = None,
-                        accumulate: int = 1) -> None:
+                        accumulate: int = 1, accept: Sequence[str] = (),
+                        ) -> None:
         """Restore the position that a stream built in the same way saved.
 
         The next epoch iterator resumes at this position. Iterators that were
@@ -464,12 +466,16 @@ class AbstractDataStream(NamedArguments):
             :func:`fuel.orders.leave_out`. Later states name them.
         accumulate : int, optional
             Number of a rank's items for such a step.  Defaults to 1.
+        accept : sequence of {'data', 'order'}, optional
+            What may differ between the pipeline and the state, this once:
+            the data (sizes, types, checksums), or the order (iteration
+            schemes). Later states have a record, in the field ``accepted``.
 
         Raises
         ------
         fuel.exceptions.StateMismatchError
             If the state is of another format, or was saved by a pipeline
-            of other stages, sources, numbers of examples or batch sizes.
+            of other stages, sources, numbers of examples, batch sizes or data.
         ValueError
             If a step in `leave_out` is before the position. The state was
             loaded then.
@@ -479,8 +485,9 @@ class AbstractDataStream(NamedArguments):
         """
         stage = stage_of(self)
         with stage.change():
-            checked = checked_state(self, state)
+            checked = checked_state(self, state, accept)
             stage.load(checked)
+            stage.accepted = of_plain(checked)
             if leave_out is not None or 'omitted' in checked:
                 leave_out_more(self, checked, leave_out, accumulate)
 
@@ -871,11 +878,11 @@ class AbstractDataStream(NamedArguments):
         # A copy that shared the stage would share its position.
         kept = state.pop(KEPT_STAGE, None)
         if isinstance(kept, Stage):
-            last, omitted = kept.epoch, kept.omitted
+            stage, last = kept, kept.epoch
             kept = kept.pending or (kept.past if last is None else with_epoch(
                 last.past, None if last.finished else last.position))
-            if omitted or kept is None:
-                kept = kept, omitted
+            if kept is None or stage.omitted or stage.accepted:
+                kept = stage.to_pickle(kept)
         if kept:
             state[KEPT_STAGE] = kept
         return state

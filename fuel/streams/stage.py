@@ -101,6 +101,8 @@ class StreamStage(Stage):
             resumed = None if self.pending is None else self.resumed()
             if self.pending is not None:
                 epoch.past = self.pending.get('past')
+                if resumed:
+                    epoch.order_id = resumed.get('order_id')
             elif self.epoch is not None:
                 last = self.epoch
                 epoch.past = with_epoch(

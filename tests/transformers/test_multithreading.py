@@ -316,7 +316,8 @@ def test_states_are_of_the_moment_when_an_item_was_read(ahead):
     for _ in range(N // 2):
         assert outcome(one) == outcome(other)
         assert plain.state_dict() == threads.state_dict()['children'][0] | {
-            field: plain.state_dict()[field] for field in ('crc', 'past')}
+            field: plain.state_dict()[field] for field in (
+                'crc', 'data_id', 'order_id', 'past')}
 
 
 def test_ranks_share_the_order(ahead):
