@@ -188,7 +188,8 @@ class FieldReader(Reader):
         if self._refuse_absent is not None and not here.all():
             self._refuse_absent(int(rows[here.argmin()]))
         numbers = part_numbers(self._origins, starts)
-        numbers[~here] = 0
+        if not here.all():
+            numbers[~here], sizes = 0, numpy.where(here, sizes, -1)
         with contextlib.ExitStack() as stack:
             if self._paging is not None and self._paging.fetches_first:
                 stack.enter_context(self._paging.fetched(
@@ -196,24 +197,26 @@ class FieldReader(Reader):
             if self._is_plain:
                 contents: list[bytes | None] = read_spans(
                     self._descriptors[numbers],
-                    starts - self._origins[numbers],
-                    numpy.where(here, sizes, -1))
+                    starts - self._origins[numbers], sizes)
                 io_counts.count(bytes_read=int(sizes[here].sum()))
             else:
                 contents = [
-                    None if start < 0 else self._file.read(start, size)
+                    None if start < 0 else self._read_span(start, size)
                     for start, size in zip(
                         starts.tolist(), sizes.tolist(), strict=True)]
-        for number in numpy.unique(numbers[here]).tolist():
+        for number in {*numbers[here].tolist()}:
             self.files[number].check()
-        for row, content, is_here, size in zip(
-                rows.tolist(), contents, here.tolist(), sizes.tolist(),
-                strict=True):
-            if is_here and (content is None or len(content) < size):
-                raise DamagedFileError(
-                    f'{self._place_of(row)}: {size} bytes cannot be read: '
-                    f'the disk or the file is damaged')
+        if contents.count(None) > len(rows) - here.sum():
+            lost = next(place for place, content in enumerate(contents)
+                        if content is None and here[place])
+            raise DamagedFileError(
+                f'{self._place_of(int(rows[lost]))}: {sizes[lost]} bytes '
+                f'cannot be read: the disk or the file is damaged')
         return contents
+
+    def _read_span(self, start: int, size: int) -> bytes | None:
+        content = self._file.read(start, size)
+        return content if len(content) == size else None
 
     def _place_of(self, row: int) -> str:
         return f'{self._where(row)}, source {self.name!r}'

@@ -10,11 +10,12 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.converters.raw.files import BadInputFile
-from fuel.converters.raw.tar import Member, Tar, UnreadableMember
+from fuel.converters.raw.tar import BLOCK, Member, Tar, UnreadableMember
 from fuel.datasets.shards.base import ShardDataset
 from fuel.datasets.shards.table import (
     RecordTable, Scanned, Texts, record_table)
 from fuel.exceptions import DamagedFileError
+from fuel.kernels.tar_headers import read_headers
 from fuel.storage.file_bytes import Ends, FileBytes
 from fuel.storage.layout import native_type
 from fuel.storage.npy import npy_array, npy_header
@@ -45,6 +46,10 @@ COMPRESSED = {b'\x1f\x8b': ('gzip', 'gunzip'), b'BZh': ('bzip2', 'bunzip2'),
 # that are read of each.
 PROBES = 8
 HEAD = 1 << 12
+# For reading headers: bytes of the smallest and of the largest block, and the
+# gap up to which the next block is larger.
+LOCAL_READS = 1 << 12, 1 << 20, 0
+REMOTE_READS = 1 << 16, 1 << 22, 1 << 20
 # Members of archives may have any size.
 ANY_SIZE = 1 << 63
 
@@ -232,8 +237,12 @@ class _Stream:
         return content
 
 
-def _members(file: FileBytes) -> Iterator[Member]:
-    """Iterate over the members of an archive that are regular files."""
+def _members(file: FileBytes) -> Iterator[tuple[str, int, int]]:
+    """Iterate over the regular files in an archive: name, address and size.
+
+    The bytes of large members are skipped, and those of small ones are read,
+    in blocks that grow.
+    """
     head = file.read(0, 8)
     for magic, (name, command) in COMPRESSED.items():
         if head.startswith(magic):
@@ -241,17 +250,40 @@ def _members(file: FileBytes) -> Iterator[Member]:
                 f'{file.path} is compressed with {name}, and samples are read '
                 f'at their places, in any order: decompress it with '
                 f'{command}')
-    after = ''
-    try:
-        for member in Tar(_Stream(file), file.path, 0, file.size).walk(
-                ANY_SIZE, is_unpacked=False):
+    least, most, near = REMOTE_READS if file.is_remote else LOCAL_READS
+    size, place, before = least, 0, ''
+    while True:
+        found, after = read_headers(
+            file.read(place, size), place, file.size)
+        for content, start, length in found:
+            before = content.decode(errors='surrogateescape')
+            yield before, start, length
+        if after == place:
+            member = _next_member(file, place, before)
+            if member is None:
+                return
             yield member
-            after = f', after the member {member.name!r}'
+            before = member.name
+            after = member.offset + -(-member.size // BLOCK) * BLOCK
+        size = min(2 * size, most) if after <= place + size + near else least
+        place = after
+
+
+def _next_member(file: FileBytes, place: int, before: str) -> Member | None:
+    """Return the next regular file of an archive; None at its end.
+
+    `place`: the address of a header.
+    `before`: name of the member before, for errors.
+    """
+    try:
+        return next(Tar(_Stream(file), file.path, place, file.size).walk(
+            ANY_SIZE, is_unpacked=False), None)
     except UnreadableMember as error:
         raise ValueError(
             f'{file.path}: {error.problem}, and samples are regular files: '
             f'write the archive without it') from error
     except BadInputFile as error:
+        after = f', after the member {before!r}' if before else ''
         raise DamagedFileError(
             f'{file.path}{after}: {error.problem}: restore it from its origin'
         ) from error
@@ -262,8 +294,8 @@ def scan(file: FileBytes) -> Scanned:
     fields: dict[str, tuple[list[int], list[int], list[int]]] = {}
     keys: list[bytes] = []
     last = None
-    for member in _members(file):
-        split = split_name(member.name)
+    for name, start, size in _members(file):
+        split = split_name(name)
         if split is None:
             continue
         key, extension = split
@@ -274,11 +306,11 @@ def scan(file: FileBytes) -> Scanned:
         if numbers and numbers[-1] == len(keys) - 1:
             raise ValueError(
                 f'{file.path}, sample {key!r}: there are two members with the '
-                f'extension {extension!r}, the second is {member.name!r}: '
+                f'extension {extension!r}, the second is {name!r}: '
                 f'write the archive with different extensions')
         numbers.append(len(keys) - 1)
-        starts.append(member.offset)
-        sizes.append(member.size)
+        starts.append(start)
+        sizes.append(size)
     return Scanned(len(keys), {
         name: _full(len(keys), *found) for name, found in fields.items()},
         Texts.of(keys))

@@ -16,7 +16,10 @@ from support.tar_files import change_header, digits, member, npy, write_tar
 
 import fuel
 from fuel import config
+from fuel.converters.raw.files import BadInputFile
+from fuel.converters.raw.tar import Tar
 from fuel.datasets import TarDataset
+from fuel.datasets.shards.tar import split_name
 from fuel.exceptions import DamagedFileError, StateMismatchError
 from fuel.streams import DataStream
 from fuel.transformers import MultiProcessing
@@ -290,6 +293,66 @@ def test_changed_header_is_an_error(tmp_path):
     with pytest.raises(DamagedFileError, match=(
             r"a\.tar, after the member 'part/00001\.txt': .*check sum")):
         TarDataset(path)
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(data=st.data(), form=st.sampled_from(sorted(FORMS)))
+def test_damaged_headers_are_read_as_by_converters(tmp_path_factory, data,
+                                                   form):
+    """The fast reader leaves to theirs what it does not know, in archives with
+    any change, also of the check sum."""
+    path = tmp_path_factory.getbasetemp() / 'damaged.tar'
+    write_tar(path, [
+        member(name, b'abc' * number, mtime=number + .5) for number, name in
+        enumerate(['a.x', 'b' * 120 + '.x', 'é.x', 'd/' * 60 + 'e.x', 'f.x'])],
+        FORMS[form] if form != 'ustar' else FORMS['gnu'])
+    change_header(path, data.draw(st.integers(0, 4)), **{
+        data.draw(st.sampled_from(['size', 'typeflag', 'name', 'magic'])):
+        data.draw(st.sampled_from([
+            b'', b'5', b'0', b'L', b'x', b'g', b' 7', b'0000000001\0',
+            b'1 1', b'\x80' + bytes(10) + b'\x02', b'\xff' * 6]))})
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(0, 2))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        content[place] = data.draw(st.sampled_from(b'0157xL=\n \0\xff'))
+    path.write_bytes(content[:data.draw(st.sampled_from(
+        [None, None, len(content) // 3]))])
+    wanted, problem = outcome(lambda: members_by_walk(path))
+    dataset, error = outcome(lambda: TarDataset(path, missing='none'))
+    if problem:
+        assert problem in error
+    elif error:
+        assert 'two members with' in error or 'there is no sample' in error
+    else:
+        assert len(wanted) == sum(int((starts >= 0).sum()) for starts, _ in (
+            dataset.table.fields.values()))
+
+
+def outcome(function):
+    """Return what a function returns, and the text of its error."""
+    try:
+        return function(), ''
+    except BadInputFile as error:
+        return None, error.problem
+    except (DamagedFileError, ValueError) as error:
+        return None, str(error)
+
+
+def members_by_walk(path):
+    """Return the names of members that belong to samples."""
+    with path.open('rb') as stream:
+        archive = Tar(stream, str(path), 0, path.stat().st_size)
+        return [member.name for member in archive.walk(
+            1 << 40, is_unpacked=False) if split_name(member.name)]
+
+
+def test_contents_are_skipped_when_headers_are_read(tmp_path):
+    """Those of small members are read with the headers, in larger pieces."""
+    path = write_tar(tmp_path / 'a.tar', [
+        (f'{number}.x', bytes(1 << 20)) for number in range(20)])
+    before = io_counts.bytes_read
+    TarDataset(path)
+    assert io_counts.bytes_read - before < 30 * 4096
 
 
 @pytest.mark.parametrize('kind', ['gz', 'bz2', 'xz'])
