@@ -232,6 +232,16 @@ class Windows(RunDataset):
         """Return the number of rows of each window."""
         return numpy.full(self.num_examples, self.length, numpy.intp)
 
+    def find_cuts(self) -> Cuts:
+        """Return how the runs are cut into the windows."""
+        # An older pickle lacks the step of the cuts.
+        vars(self._cuts).setdefault('step', self._step_of_cuts())
+        return self._cuts
+
+    def _step_of_cuts(self) -> int:
+        """Return the distance between the rows that a window holds."""
+        return 1 if self.dense else self.step
+
     def _cut(self, bounds: IndexArray) -> Cuts:
         span = (self.length * self.step if self.dense
                 else (self.length - (not self.targets)) * self.step + 1)
@@ -242,7 +252,7 @@ class Windows(RunDataset):
                 f'after runs: each must be at most {MOST_ROWS}')
         cuts = WindowCuts(
             bounds, span, self.stride, self.pad_before, self.pad_after,
-            1 if self.dense else self.step)
+            self._step_of_cuts())
         without = numpy.flatnonzero(numpy.diff(cuts.first_examples) == 0)
         if len(without) == len(cuts.lengths) and cuts.bounds[-1]:
             padding = self.pad_before + self.pad_after

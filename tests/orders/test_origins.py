@@ -270,6 +270,15 @@ def test_runs_say_which_rows_they_hold(folder):
     assert [1] == [place.item for place in as_stage.windows_with(8)]
 
 
+def test_windows_of_an_older_pickle_say_which_rows_they_hold():
+    """Their cuts lack the step."""
+    windows = Windows(IndexableDataset({'x': range(9)}), 3, step=2)
+    del windows._cuts.step
+    order = stream_of(pickle.loads(pickle.dumps(windows))).order
+    assert {0, 2, 4} == {
+        place.window for place in order.windows_with(4)}
+
+
 def test_questions_about_windows_name_what_is_wrong():
     """The error says what to ask instead."""
     order = stream_of(IndexableDataset({'x': numpy.arange(5)})).order
