@@ -88,7 +88,7 @@ class FieldReader(Reader):
         self._file = file
         self._remote = file if is_remote(file) else None
         self._starts, self._sizes = starts, sizes
-        self._where = where
+        self.where = where
         self._refuse_absent = refuse_absent
         self._origins = starts_of(file)
         # Files that are decoded as a whole have no descriptor.
@@ -219,4 +219,4 @@ class FieldReader(Reader):
         return content if len(content) == size else None
 
     def _place_of(self, row: int) -> str:
-        return f'{self._where(row)}, source {self.name!r}'
+        return f'{self.where(row)}, source {self.name!r}'

@@ -101,6 +101,8 @@ class ShardDataset(RowsDataset, WithStorageOptions):
     noun: ClassVar[str] = 'record'
     unsaved_arguments = ('path', 'storage_options')
     path: str | list[str]
+    #: The files that have the records.
+    shards: Sequence[str]
     #: The places of the fields in the files.
     table: RecordTable
 
@@ -123,17 +125,32 @@ class ShardDataset(RowsDataset, WithStorageOptions):
 
     def load(self) -> None:
         """Open the files, and find their records."""
-        paths = as_list(self.path)
-        for path in paths:
+        self.shards = self._find_shards()
+        for path in self.shards:
             check_is_file(path, self.kind)
-        files = self._open_shards(raw_files_at(paths))
+        files = self._open_shards(raw_files_at(self.shards))
         table = self._find_records(files)
+        where = partial(where_in, table, self.shards, self.noun)
+        readers = self._make_readers(table, files, where)
+        for file in files:
+            file.check()
+        self.readers, self.table = readers, table
+        self._check_absent(vars(self).get('_sources') or self._asked)
+
+    def _make_readers(self, table: RecordTable, files: Sequence[FileBytes],
+                      where: Callable[[int], str]) -> dict[str, Reader]:
+        """Return the reader of each source.
+
+        `where`: returns a text that names a record, for errors.
+        """
         file = join_files(files)
-        where = partial(where_in, table, paths, self.noun)
         refuse = partial(refuse_absent, where) if (
             self.missing == 'error') else None
         readers: dict[str, Reader] = {}
-        for source, field in self._columns_of(table).items():
+        known = [*table.fields]
+        if KEY not in known and table.keys is not None:
+            known.append(KEY)
+        for source, field in self._columns_of(table, known).items():
             if field == KEY and field not in table.fields:
                 assert table.keys is not None
                 readers[source] = KeyReader(file, table.keys, table.bounds)
@@ -142,9 +159,11 @@ class ShardDataset(RowsDataset, WithStorageOptions):
                     file, source, table.in_joined(field, starts_of(file)),
                     self._type_of_field(field, table, files), table.bounds,
                     where, refuse and partial(refuse, field))
-        file.check()
-        self.readers, self.table = readers, table
-        self._check_absent(vars(self).get('_sources') or self._asked)
+        return readers
+
+    def _find_shards(self) -> Sequence[str]:
+        """Return the paths of the files that have the records."""
+        return as_list(self.path)
 
     def _open_shards(self, files: list[FileBytes]) -> list[FileBytes]:
         """Return the files in which the records lie."""
@@ -159,11 +178,12 @@ class ShardDataset(RowsDataset, WithStorageOptions):
         """Return what the bytes of a field are."""
         raise NotImplementedError
 
-    def _columns_of(self, table: RecordTable) -> dict[str, str]:
-        """Return a dict from the sources to the fields that they read."""
-        known = [*table.fields]
-        if KEY not in known and table.keys is not None:
-            known.append(KEY)
+    def _columns_of(self, table: RecordTable,
+                    known: Sequence[str]) -> dict[str, str]:
+        """Return a dict from the sources to the fields that they read.
+
+        `known`: the names of all fields.
+        """
         if not len(table):
             raise ValueError(
                 f'{", ".join(shown_paths(as_list(self.path)))}: there is no '
@@ -192,14 +212,14 @@ class ShardDataset(RowsDataset, WithStorageOptions):
 
     def places_of_rows(self, rows: IndexArray) -> RowPlaces:
         """Return the files of rows, and their numbers in them."""
-        return places_in_files([str(path) for path in as_list(self.path)],
+        return places_in_files(list(map(str, self.shards)),
                                self.table.bounds, rows)
 
     def _check_renewed(self, before: dict[str, Reader],
                        now: dict[str, Reader]) -> None:
         for source in before.keys() & now.keys():
             for path, count, new in zip(
-                    as_list(self.path),
+                    self.shards,
                     numpy.diff(before[source].part_bounds).tolist(),
                     numpy.diff(now[source].part_bounds).tolist(),
                     strict=True):
@@ -227,6 +247,10 @@ class ShardDataset(RowsDataset, WithStorageOptions):
                 *[f'decode with {call}' for call in self.decoders()],
                 *super().details()]
 
+    def _own_arguments(self) -> dict[str, Any]:
+        """Return the arguments of this class alone; None for a default."""
+        return {'missing': self.missing if self.missing != 'error' else None}
+
     def __repr__(self) -> str:
         """Return the call that makes the data set."""
         columns = dict(zip(self.readers, self.readers, strict=True)) if (
@@ -235,7 +259,7 @@ class ShardDataset(RowsDataset, WithStorageOptions):
             source == field for source, field in columns.items()) else columns
         options = try_call(None, lambda: self.storage_options)
         path: Any = self.path
-        named = {'missing': self.missing if self.missing != 'error' else None,
+        named = {**self._own_arguments(),
                  'which_sets': self.which_sets, 'splits': self._splits,
                  'storage_options': options or None,
                  'sources': vars(self).get('_sources')}
