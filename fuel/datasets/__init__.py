@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from fuel.datasets.random_splits import random_split as random_split
     from fuel.datasets.runs import Runs as Runs
     from fuel.datasets.shards.tar import TarDataset as TarDataset
+    from fuel.datasets.shards.tfrecord import (
+        TFRecordDataset as TFRecordDataset)
     from fuel.datasets.stl10 import STL10 as STL10
     from fuel.datasets.svhn import SVHN as SVHN
     from fuel.datasets.text import TextFile as TextFile
@@ -56,7 +58,8 @@ _LAZY = {'BinaryDataset': 'binary', 'CSR': 'columns', 'CSVDataset': 'csv',
          'HDF5Dataset': 'hdf5_dataset', 'JSONLDataset': 'jsonl',
          'NPYDataset': 'npy', 'PerRun': 'columns', 'PerStep': 'columns',
          'Ragged': 'columns', 'Rows': 'columns', 'Runs': 'runs',
-         'Scaled': 'columns', 'TarDataset': 'shards.tar', 'TextFile': 'text',
+         'Scaled': 'columns', 'TFRecordDataset': 'shards.tfrecord',
+         'TarDataset': 'shards.tar', 'TextFile': 'text',
          'Windows': 'windows', 'random_split': 'random_splits'}
 
 # Modules with functions and classes of their own.

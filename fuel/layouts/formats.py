@@ -32,7 +32,7 @@ TEXTS = {**TABLES_OF_TEXT, '.txt': 'text'}
 HDF5_ENDINGS = ('.hdf5', '.hdf', '.h5', '.h5ad', '.he5', '.mat', '.nc',
                 '.nc4', '.nwb')
 TABLES_OF_ARROW = ('.arrow', '.feather', '.parquet')
-SHARDS = ('.tar',)
+SHARDS = ('.tar', '.tfrecord', '.tfrecords')
 DATA_ENDINGS = (*HDF5_ENDINGS, *TABLES_OF_ARROW, '.npy', '.npz')
 # Usual extensions of files that contain only numbers.
 RAW_ENDINGS = ('.bin', '.dat', '.raw')
@@ -43,7 +43,9 @@ ADVICE = {
     '.json': 'a file with an object in each line is read by JSONLDataset, '
              'one with a single document by json.load, and its arrays by '
              'IndexableDataset',
-    '.tfrecord': 'TFRecord is not read by Fuel',
+    '.tfrecord': 'the first 12 bytes of a TFRecord file are a length and its '
+                 'checksum, and these are not: it is damaged, or compressed '
+                 'as a whole (decompress it)',
     '.safetensors': 'safetensors.numpy.load_file reads it, and its arrays go '
                     'into an IndexableDataset',
     '.zip': 'archives are not read by Fuel: unpack it',
@@ -74,7 +76,7 @@ ADVICE = {
 
 def format_of(path: str, has_dtype: bool = False) -> str:
     """Return the format of a file: 'hdf5', 'npy', 'npz', 'parquet', 'arrow',
-    'zarr', 'tar', 'csv', 'tsv', 'jsonl', 'text' or 'binary'.
+    'zarr', 'tar', 'tfrecord', 'csv', 'tsv', 'jsonl', 'text' or 'binary'.
 
     `has_dtype`: whether the type of the numbers in a file is given. The file
         is then a binary file, unless it has the extension of another format.
@@ -104,8 +106,12 @@ def format_of(path: str, has_dtype: bool = False) -> str:
 
 def _format_of_file(path: str) -> str:
     """Return the format of a file; see `format_of`."""
+    from fuel.datasets.shards.tfrecord import is_tfrecord
     file = raw_file_at(path)
-    head = file.read(0, 8)
+    start = file.read(0, 12)
+    head = start[:8]
+    if is_tfrecord(start):
+        return 'tfrecord'
     for signature, name in SIGNATURES.items():
         if head.startswith(signature):
             return name
@@ -159,8 +165,9 @@ def _format_of_file(path: str) -> str:
                   'file itself is downloaded')
     raise ValueError(
         f'{str(path)!r} has no format that is known: it begins with {head!r}'
-        f'; HDF5, .npy, .npz, Parquet, Arrow, Zarr and tar are recognised by '
-        f'their content, {", ".join(TEXTS)} by the name; {advice}')
+        f'; HDF5, .npy, .npz, Parquet, Arrow, Zarr, tar and TFRecord are '
+        f'recognised by their content, {", ".join(TEXTS)} by the name; '
+        f'{advice}')
 
 
 def advice_for(ending: str, folder: str = 'FOLDER') -> str:

@@ -41,12 +41,14 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     'tsv': ('fuel.datasets.csv', 'CSVDataset', {'delimiter': '\t'}),
     'jsonl': ('fuel.datasets.jsonl', 'JSONLDataset', {}),
     'text': ('fuel.datasets.text', 'TextFile', {}),
+    'tfrecord': ('fuel.datasets.shards.tfrecord', 'TFRecordDataset', {}),
     'parquet': ('fuel.interop.arrow', 'ArrowDataset', {}),
     'arrow': ('fuel.interop.arrow', 'ArrowDataset', {}),
     'tar': ('fuel.datasets.shards.tar', 'TarDataset', {}),
     'zarr': ('fuel.interop.zarr', 'ZarrDataset', {})}
 # Formats whose files may have the name of a split in their names.
-TABLES = ('arrow', 'binary', 'csv', 'jsonl', 'npz', 'parquet', 'tar', 'tsv')
+TABLES = ('arrow', 'binary', 'csv', 'jsonl', 'npz', 'parquet', 'tar',
+          'tfrecord', 'tsv')
 # Arguments that a recogniser finds. One that the user passes replaces it.
 EXPLICIT = ('columns', 'parts', 'runs')
 ALL = 'all'
@@ -510,7 +512,7 @@ def _has_tables(folder: str) -> bool:
     endings = Counter(map(_ending, _files_below(folder)))
     tables = sum(endings[ending] for ending in TABLES_OF_TEXT)
     return 0 < tables >= sum(
-        endings[ending] for ending in (*ADVICE, *SHARDS))
+        endings[ending] for ending in {*ADVICE, *SHARDS})
 
 
 def _files_below(folder: str) -> list[str]:

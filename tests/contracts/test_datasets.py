@@ -14,6 +14,7 @@ from fuel.datasets import (
     NPYDataset,
     Runs,
     TarDataset,
+    TFRecordDataset,
     Windows,
 )
 from fuel.datasets.text import TextFile
@@ -49,6 +50,11 @@ DATASETS = {
         splits={'train': [7, 1, 12, 3, 4, 5, 0, 9, 13]}),
     'BinaryDataset': lambda folder: pipelines.tokens(folder),
     'Windows targets': lambda folder: pipelines.next_tokens(folder),
+    'TFRecordDataset': lambda folder: TFRecordDataset(
+        folder / 'examples.tfrecord'),
+    'TFRecordDataset split': lambda folder: TFRecordDataset(
+        folder / 'examples.tfrecord', ['label', 'ids'], which_sets=('train',),
+        splits={'train': [7, 1, 12, 3, 4, 5, 0, 9, 13]}),
     'CSVDataset': lambda folder: CSVDataset(folder / 'pairs.csv'),
     'JSONLDataset': lambda folder: JSONLDataset(folder / 'notes.jsonl'),
     'JSONLDataset masks': lambda folder: JSONLDataset(

@@ -14,6 +14,7 @@ import numpy
 from PIL import Image
 from support.sparse_rows import SparseDataset, random_csr
 from support.tar_files import digits, write_tar
+from support.tfrecord_files import example, write_tfrecord
 
 from fuel.datasets import (
     CSR,
@@ -33,6 +34,7 @@ from fuel.datasets import (
     Scaled,
     Runs,
     TarDataset,
+    TFRecordDataset,
     Windows,
 )
 from fuel.datasets.hdf5 import PytablesDataset
@@ -184,6 +186,9 @@ def write_files(folder):
                        'tags': [{'is_odd': bool(number % 2)}]}, file)
             file.write('\n')
     write_tar(folder / 'digits.tar', digits(count=N))
+    write_tfrecord(folder / 'examples.tfrecord', [
+        example(label=[number], image=[b'%d' % number],
+                ids=list(range(number % 3))) for number in range(N)])
     for number in range(2):
         (folder / f'{number}.txt').write_text('a b\nc\n\nb b a\n' * 2)
 
@@ -587,6 +592,10 @@ PIPELINES = {
         dataset=TarDataset(f / 'digits.tar', ['cls', 'txt'])),
     'BinaryDataset': lambda f: batches(dataset=tokens(f)),
     'BinaryDataset examples': lambda f: examples(dataset=tokens(f)),
+    'TFRecordDataset': lambda f: batches(
+        dataset=TFRecordDataset(f / 'examples.tfrecord')),
+    'TFRecordDataset examples': lambda f: examples(
+        dataset=TFRecordDataset(f / 'examples.tfrecord', ['label', 'ids'])),
     'CSVDataset': lambda f: batches(dataset=CSVDataset(f / 'pairs.csv')),
     'CSVDataset examples': lambda f: examples(
         dataset=CSVDataset(f / 'pairs.csv', {'x': ['a', 'b']})),
