@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy
 from numpy.typing import NDArray
 
+from fuel.remote.location import ask_all
 from fuel.storage.file_bytes import Ends, FileBytes
 from fuel.storage.linked_files import FEWEST_KEPT, kept_arrays, keep_arrays
 from fuel.storage.part_index import Arrays
@@ -109,12 +110,13 @@ def record_table(files: Sequence[FileBytes], key: str,
     kept = kept_arrays(files, f'records of {key}')
     table = None if kept is None else _restored(kept, files)
     if table is None:
-        table = _joined(map_chunks(
+        has_remote = any(file.is_remote for file in files)
+        table = _joined([ask_all(scan, files)] if has_remote else map_chunks(
             lambda first, stop: [scan(file) for file in files[first:stop]],
             len(files)))
         for file in files:
             file.check()
-        if len(table) >= FEWEST_KEPT:
+        if has_remote or len(table) >= FEWEST_KEPT:
             keep_arrays(files, f'records of {key}', _arrays(table))
     return table
 
