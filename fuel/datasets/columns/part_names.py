@@ -38,7 +38,13 @@ def as_files(files: Files, storage_options: StorageOptions | None,
               ) -> str | list[str]:
     """Return files as they were given, but with braces expanded; the ``repr``
     shows no credentials."""
-    listed = [files] if isinstance(files, (str, os.PathLike)) else files
+    if isinstance(files, (str, os.PathLike)):
+        path = os.fsdecode(files)
+        if '{' not in path:
+            return as_path(path, storage_options)
+        listed: Sequence[str | os.PathLike[str]] = [path]
+    else:
+        listed = files
     found = [as_path(path, storage_options)
              for file in listed for path in without_braces(os.fsdecode(file))]
     if not found:
@@ -54,7 +60,8 @@ def without_braces(path: str) -> list[str]:
 
 def is_pattern(path: str) -> bool:
     """Return whether a path stands for others, by signs or by braces."""
-    return bool(MAGIC.search(path)) or without_braces(path) != [path]
+    return bool(MAGIC.search(path)) or (
+        '{' in path and without_braces(path) != [path])
 
 
 def expand(files: str | Sequence[str]) -> list[str]:
