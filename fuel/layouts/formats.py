@@ -2,13 +2,14 @@
 files by their extension."""
 from __future__ import annotations
 
+import json
 import os
 import zipfile
 
 from fuel.datasets.json_values import begins_with_object
 from fuel.datasets.text_files import COMPRESSIONS
-from fuel.remote.location import RemotePath
-from fuel.remote.urls import file_name
+from fuel.remote.location import RemotePath, as_path
+from fuel.remote.urls import file_name, is_url
 from fuel.storage.file_bytes import raw_file_at
 from fuel.storage.raw_arrays import has_header
 
@@ -36,6 +37,8 @@ SHARDS = ('.tar', '.tfrecord', '.tfrecords')
 DATA_ENDINGS = (*HDF5_ENDINGS, *TABLES_OF_ARROW, '.npy', '.npz')
 # Usual extensions of files that contain only numbers.
 RAW_ENDINGS = ('.bin', '.dat', '.raw')
+# The kind that the JSON of an index of wids states.
+WIDS = b'"wids-shard-index-v1"'
 LITDATA = ('LitData is not read by Fuel: write the samples as tar archives, '
            'such as with webdataset.ShardWriter')
 # Advice on other formats that users try, by extension.
@@ -76,7 +79,8 @@ ADVICE = {
 
 def format_of(path: str, has_dtype: bool = False) -> str:
     """Return the format of a file: 'hdf5', 'npy', 'npz', 'parquet', 'arrow',
-    'zarr', 'tar', 'tfrecord', 'csv', 'tsv', 'jsonl', 'text' or 'binary'.
+    'zarr', 'tar', 'wids', 'tfrecord', 'csv', 'tsv', 'jsonl', 'text' or
+    'binary'.
 
     `has_dtype`: whether the type of the numbers in a file is given. The file
         is then a binary file, unless it has the extension of another format.
@@ -158,6 +162,8 @@ def _format_of_file(path: str) -> str:
     is_page = head.lstrip().startswith(b'<')
     if ending == '.tar' and not is_page:
         return 'tar'
+    if ending == '.json' and WIDS in file.read(0, 1 << 12):
+        return 'wids'
     if ending == '.json' and is_litdata(path):
         advice = LITDATA
     elif is_page:
@@ -181,6 +187,27 @@ def advice_for(ending: str, folder: str = 'FOLDER') -> str:
     return ADVICE.get(
         ending, 'give other data to IndexableDataset or IterableDataset, or '
                 'convert it').replace('FOLDER', folder)
+
+
+def shards_of_wids(path: str) -> list[str]:
+    """Return the paths of the tar archives that an index of wids lists.
+
+    Only the list is used: the index may be older than the archives.
+    """
+    file = raw_file_at(path)
+    try:
+        names = [each['url'] for each in json.loads(
+            file.read(0, file.size))['shardlist']]
+        if not names or not all(isinstance(name, str) for name in names):
+            raise ValueError(names)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f'{str(path)!r} must be an index of wids, with a "url" for each '
+            f'shard in its "shardlist": {error!r:.200}') from error
+    # Credentials are only for the server of the index.
+    return [as_path(name, None) if is_url(name) else path.beside(name)
+            if isinstance(path, RemotePath)
+            else os.path.join(os.path.dirname(path), name) for name in names]
 
 
 def is_litdata(path: str) -> bool:

@@ -22,7 +22,7 @@ from fuel.datasets.splits import files_by_name, must_name_splits, no_split
 from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.formats import (
     ADVICE, DATA_ENDINGS, LITDATA, SHARDS, TABLES_OF_ARROW, TABLES_OF_TEXT,
-    advice_for, format_of, is_litdata, is_zarr)
+    advice_for, format_of, is_litdata, is_zarr, shards_of_wids)
 from fuel.layouts.recognition import (
     PLAIN, find_call, find_known_call, seen_files)
 from fuel.storage.open_files import open_with_h5py
@@ -79,6 +79,9 @@ def open_files(files: Files, split: Split, layout: str | None,
         given, split = _of_pattern(given, paths, split, kwargs)
         paths = expand(given)
     kind = _format_of_all(paths, kwargs)
+    if kind == 'wids':
+        kind, paths = 'tar', [shard for path in paths
+                              for shard in shards_of_wids(path)]
     if kind != 'hdf5':
         _refuse_layout(layout, paths[0], kind)
         return _open_format(kind, paths, split, kwargs)

@@ -85,6 +85,12 @@ class RemotePath(str):
         return RemotePath(f'{folder.rstrip("/")}/{name}{mark}{query}',
                           self._options, self._lacks_secrets)
 
+    def beside(self, name: str) -> RemotePath:
+        """Return the path of a file in the folder of this file."""
+        folder, mark, query = self._url.partition('?')
+        return RemotePath(f'{folder.rpartition("/")[0]}/{name}{mark}{query}',
+                          self._options, self._lacks_secrets)
+
     def reveal(self) -> tuple[str, StorageOptions]:
         """Return the URL and the options, with their credentials."""
         return self._url, self._options

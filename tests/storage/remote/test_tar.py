@@ -1,4 +1,5 @@
 """Tar archives on a server of byte ranges."""
+import json
 import tarfile
 
 import numpy
@@ -131,3 +132,22 @@ def test_wrong_archives_name_the_url(folder, server):
     path.write_bytes(path.read_bytes()[:8000])
     with pytest.raises(OSError, match=r'http.*b\.tar.*cut short'):
         fuel.load(server.url('b.tar'))
+
+
+def test_index_of_wids_lists_archives(folder, server):
+    """Beside it or elsewhere; what it says of them is not believed."""
+    (folder / 'data').mkdir()
+    for number in range(2):
+        write_tar(folder / 'data' / f'{number}.tar', digits(number, 1))
+    index = folder / 'data' / 'set.json'
+    shards = [{'url': '1.tar', 'nsamples': 7, 'filesize': 3},
+              {'url': server.url('data/0.tar'), 'nsamples': 1}]
+    index.write_text(json.dumps({
+        '__kind__': 'wids-shard-index-v1', 'wids_version': 1,
+        'shardlist': shards}))
+    for path in (index, server.url('data/set.json')):
+        assert [1, 0] == fuel.load(path)[:][0].tolist()
+    index.write_text(json.dumps({
+        '__kind__': 'wids-shard-index-v1', 'shardlist': [{}]}))
+    with pytest.raises(ValueError, match=r'set\.json.*"url" for each'):
+        fuel.load(index)
