@@ -361,6 +361,20 @@ def test_sources_of_a_stage_get_the_same_draws():
                 assert (images[..., :1, :, :] == masks).all()
 
 
+@pytest.mark.parametrize('name', STAGES)
+def test_examples_that_are_asked_for_by_number_are_drawn_for_alike(name):
+    """One or several, in any order; the epoch is the first one."""
+    for below in 'batches of 7', 'examples':
+        data = built(name, below).as_dataset()
+        place = data.sources.index('image')
+        for number in (9, 2, N - 1):
+            assert (expected(name, 0)[0, number][1]
+                    == data[number][place].tobytes())
+        for number, image in zip(
+                (20, 3, 4), data[[20, 3, 4]][place], strict=True):
+            assert expected(name, 0)[0, number][1] == image.tobytes()
+
+
 class Failing(Transformer):
     """Fails at some examples."""
 
@@ -469,6 +483,40 @@ def test_stages_that_hide_examples_are_refused_at_once(name):
                 rf'item of {name} .*put .* before that stage')):
             Jitter(stream(), draws='example')
         Jitter(stream())
+
+
+class Crops(Expand, SeededTransformer):
+    """Makes three numbers of each example."""
+
+    def expand(self, item):
+        """Yield the pieces."""
+        drawn = self.generator()
+        for _ in range(3):
+            yield item[0] + drawn.random(), item[1]
+
+
+def test_pieces_are_drawn_for_by_the_example_that_they_are_made_of():
+    """A stage that makes them may draw; one after it may not."""
+    def pieces(stream):
+        found = {}
+        for image, (_, number) in stream.get_epoch_iterator():
+            found.setdefault(number, []).append(image.tolist())
+        return found
+
+    def build(seed):
+        return Crops(examples(seed=seed), True, seed=5, draws='example')
+
+    one, other = build(1), build(2)
+    first = pieces(one)
+    assert first == pieces(other)
+    assert first != pieces(one) == pieces(other)
+    for rank in range(2):
+        # Ranks share the pieces, so a rank has some of an example.
+        share = pieces(build(3).shard(rank, 2, uneven='uneven'))
+        assert all(piece in first[number] for number, found in share.items()
+                   for piece in found)
+    with pytest.raises(UnknownOrderError, match='an item of Crops come from'):
+        Jitter(build(1), draws='example')
 
 
 def test_other_examples_of_these_stages_are_known():
