@@ -164,6 +164,25 @@ def write_new(images):
     write('normalize', images, [image / 5 + .5 for image in normal])
 
 
+def write_by_example(images):
+    """Crop and flip in batches of one, two and three, by item and example."""
+    pixels = numpy.stack([*images, images[1][:, :, ::-1]])[:, :, ::2, ::2]
+
+    def crops(size, draws):
+        stream = DataStream(
+            IndexableDataset({'image': pixels}, axis_labels=LABELS),
+            batch_size=size)
+        stream = RandomResizedCrop(
+            stream, (60, 60), (.1, .4), seed=5, draws=draws)
+        return [image for batch, in RandomHorizontalFlip(
+            stream, seed=4, draws=draws) for image in batch]
+
+    columns = [crops(size, draws) for draws in ('item', 'example')
+               for size in (1, 2, 3)]
+    write('by_example', list(pixels), *columns[:3],
+          [numpy.zeros((4, 60, 20), 'u1')] * 3, *columns[3:])
+
+
 def write_pairs(images):
     """Move a photograph and its mask alike."""
     flower = images[1]
@@ -566,6 +585,7 @@ def main():
     images = photographs()
     write_old(images)
     write_new(images)
+    write_by_example(images)
     write_pairs(images)
     write_mixed(images)
     write_noise(images[:1])

@@ -106,8 +106,10 @@ def open_stream(training: bool) -> AbstractDataStream:
     if training:
         stream = DataStream(train_set, batch_size=32, shuffle=True)
         stream = RandomFixedSizeCrop(stream, (28, 28),
+                                     draws='example',
                                      which_sources='features')
-        stream = RandomHorizontalFlip(stream, which_sources='features')
+        stream = RandomHorizontalFlip(stream, draws='example',
+                                      which_sources='features')
     else:
         stream = DataStream(test_set, batch_size=32)
         stream = CenterCrop(stream, (28, 28), which_sources='features')

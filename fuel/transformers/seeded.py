@@ -54,7 +54,7 @@ class SeededTransformer(Transformer):
         an item, such as a batch, depend on the number of the item in the
         epoch. With ``'example'`` those for each row depend on the example of
         the data set instead: in an epoch, an example gets the same draws in
-        a batch of any size, and in any order.
+        a batch of any size, and in any order; see :doc:`/random_by_example`.
 
     Attributes
     ----------
