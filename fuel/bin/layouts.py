@@ -11,7 +11,8 @@ import numpy
 
 from fuel.bin.describe import storage_facts
 from fuel.datasets.columns.base import FileColumn
-from fuel.datasets.columns.part_names import MAGIC, Files, as_files, expand
+from fuel.datasets.columns.part_names import (
+    Files, as_files, expand, is_pattern)
 from fuel.datasets.columns.opening import OpenColumns
 from fuel.datasets.splits import rows_of_split
 from fuel.datasets.dataset import Dataset
@@ -35,7 +36,7 @@ def is_hdf5_file(name: str) -> bool:
     format does not."""
     if os.path.exists(name):
         return not os.path.isdir(name) and format_of(name) == 'hdf5'
-    return is_url(name) or MAGIC.search(name) is None
+    return is_url(name) or not is_pattern(name)
 
 
 @contextmanager
@@ -83,7 +84,8 @@ def _hdf5_files(files: str) -> tuple[Files, dict[str, Any]] | None:
     """Return HDF5 files, and the arguments that name their splits; None for
     files of another format."""
     if not os.path.isdir(files) or is_zarr(files):
-        is_hdf5 = is_url(files) or format_of(expand(files)[0]) == 'hdf5'
+        is_hdf5 = is_url(files) or format_of(
+            expand(as_files(files, None))[0]) == 'hdf5'
         return (files, {}) if is_hdf5 else None
     found = FolderFiles(files)
     if found.are_tables():

@@ -16,6 +16,7 @@ from support.tar_files import change_header, digits, member, npy, write_tar
 
 import fuel
 from fuel import config
+from fuel.bin import fuel_info
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.tar import Tar
 from fuel.datasets import TarDataset
@@ -551,3 +552,13 @@ def test_load_refuses_litdata_by_name(tmp_path):
         fuel.load(tmp_path)
     with pytest.raises(ValueError, match='LitData is not read'):
         fuel.load(index)
+
+
+def test_fuel_info_shows_the_call(tmp_path, capsys):
+    """Of one archive, and of several."""
+    paths = [write_tar(tmp_path / f'{number}.tar', digits(number, 1))
+             for number in range(2)]
+    for name in (paths[0], tmp_path / '*.tar', tmp_path / '{0,1}.tar'):
+        assert 0 == fuel_info.main([str(name)])
+        assert f'TarDataset({str(paths[0])!r}' in capsys.readouterr(
+            ).out.replace('[', '')
