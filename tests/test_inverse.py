@@ -20,6 +20,7 @@ VALUES = st.one_of(
 @given(VALUES, st.lists(SMALL, max_size=5))
 @example([5, 0, 2 ** 64 - 1], [5])
 @example([2 ** 63, -1], [-1])
+@example([0, (1, 2)], [])
 def test_value_is_found_at_each_of_its_positions(values, others):
     """Integers, also of NumPy, and other values."""
     inverse = Inverse(values)

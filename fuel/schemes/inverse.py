@@ -83,6 +83,12 @@ def as_index(value: Any) -> Any:
 
 def _as_integers(values: Any) -> NDArray[Any] | None:
     """Return values as an array of integers, None if some are none."""
+    # Of tuples of several lengths, NumPy before 1.24 makes an array with a
+    # warning.
+    if isinstance(values, (list, tuple)) and not all(
+            issubclass(kind, (int, numpy.integer))
+            for kind in {*map(type, values)}):
+        return None
     try:
         found = numpy.asarray(values)
     except ValueError:
