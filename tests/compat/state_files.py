@@ -10,6 +10,7 @@ import h5py
 import numpy
 import scipy.sparse
 import tables
+from support.tar_files import digits, write_tar
 
 from fuel import config
 from fuel.datasets import (
@@ -17,8 +18,8 @@ from fuel.datasets import (
     BinarizedMNIST, BinaryDataset, CalTech101Silhouettes, Categorical, CelebA,
     Constant, CSVDataset, DogsVsCats, FashionMNIST, Flat, H5PYDataset,
     HDF5Dataset, IndexableDataset, Iris, JSONLDataset, NPYDataset, Omniglot,
-    OneBillionWord, PerRun, PerStep, Ragged, Rows, Runs, Scaled, TextFile,
-    Windows, YouTubeAudio, random_split)
+    OneBillionWord, PerRun, PerStep, Ragged, Rows, Runs, Scaled,
+    TarDataset, TextFile, Windows, YouTubeAudio, random_split)
 from fuel.datasets.hdf5 import PytablesDataset
 from fuel.datasets.imagenet import ILSVRC2010, ILSVRC2012
 from fuel.datasets.vocabulary import build_vocabulary
@@ -348,6 +349,8 @@ PIPELINES = {
     'NPYDataset, compressed archive': lambda place: shuffled(
         NPYDataset(archive(place, True))),
     'BinaryDataset': lambda place: shuffled(tokens(place)),
+    'TarDataset': lambda place: shuffled(TarDataset(write_tar(
+        place.folder / 'digits.tar', digits(count=SIZE)), ['cls', 'key'])),
     'Windows, targets': lambda place: shuffled(Windows(
         tokens(place), 3, stride=2, targets='next'), 2),
     'TextFile': lambda place: DataStream(TextFile(text(place), WORDS)),
