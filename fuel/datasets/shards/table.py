@@ -7,7 +7,7 @@ checked before it is used.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy
@@ -21,6 +21,22 @@ from fuel.storage.spans import ABSENT
 from fuel.utils.threads import map_chunks
 
 IndexArray = NDArray[numpy.intp]
+
+
+# Most fields: a table has a place for each field of each record.
+MOST_FIELDS = 1000
+
+
+def refuse_many(path: str, fields: Collection[str]) -> None:
+    """Raise ValueError if there are so many fields that they must be parts of
+    other names."""
+    if len(fields) > MOST_FIELDS:
+        shown = ', '.join(map(repr, sorted(fields)[:3]))
+        raise ValueError(
+            f'{path}: there are more than {MOST_FIELDS} fields, such as '
+            f'{shown}; in an archive, the name of a file is that of the '
+            f'record up to the first dot, and the rest is the field: rename '
+            f'the files, or unpack the archive')
 
 
 class Texts:
@@ -111,9 +127,13 @@ def record_table(files: Sequence[FileBytes], key: str,
     table = None if kept is None else _restored(kept, files)
     if table is None:
         has_remote = any(file.is_remote for file in files)
-        table = _joined([ask_all(scan, files)] if has_remote else map_chunks(
-            lambda first, stop: [scan(file) for file in files[first:stop]],
-            len(files)))
+        found = ask_all(scan, files) if has_remote else [
+            one for chunk in map_chunks(
+                lambda first, stop: [scan(file) for file in files[first:stop]],
+                len(files)) for one in chunk]
+        refuse_many(files[0].path, {
+            name for one in found for name in one.fields})
+        table = _joined(found)
         for file in files:
             file.check()
         if has_remote or len(table) >= FEWEST_KEPT:
@@ -121,9 +141,8 @@ def record_table(files: Sequence[FileBytes], key: str,
     return table
 
 
-def _joined(chunks: Sequence[Sequence[Scanned]]) -> RecordTable:
+def _joined(found: Sequence[Scanned]) -> RecordTable:
     """Return the table of the records of several files."""
-    found = [one for chunk in chunks for one in chunk]
     counts = [one.total for one in found]
     names = sorted({name for one in found for name in one.fields})
     fields = {}

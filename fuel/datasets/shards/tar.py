@@ -13,7 +13,7 @@ from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.tar import BLOCK, Member, Tar, UnreadableMember
 from fuel.datasets.shards.base import ShardDataset
 from fuel.datasets.shards.table import (
-    RecordTable, Scanned, Texts, record_table)
+    RecordTable, Scanned, Texts, record_table, refuse_many)
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.tar_headers import read_headers
 from fuel.storage.file_bytes import Ends, FileBytes
@@ -311,6 +311,7 @@ def scan(file: FileBytes) -> Scanned:
         numbers.append(len(keys) - 1)
         starts.append(start)
         sizes.append(size)
+    refuse_many(file.path, fields)
     return Scanned(len(keys), {
         name: _full(len(keys), *found) for name, found in fields.items()},
         Texts.of(keys))

@@ -367,6 +367,19 @@ def test_compressed_archive_is_refused(tmp_path, kind):
         TarDataset(path)
 
 
+def test_names_with_other_dots_are_refused(tmp_path):
+    """Each file would have a field of its own."""
+    path = write_tar(tmp_path / 'a.tar', [
+        (f'{number}.5_7.{number}.x', b'') for number in range(1001)])
+    other = write_tar(tmp_path / 'b.tar', [
+        (f'{number}.{number}', b'') for number in range(600)])
+    for paths in (path, [other, write_tar(tmp_path / 'c.tar', [
+            (f'{number}.0{number}', b'') for number in range(600)])]):
+        with pytest.raises(ValueError, match='more than 1000 fields, such'):
+            TarDataset(paths, missing='none')
+    assert 600 == len(TarDataset(other, missing='none'))
+
+
 def test_archive_without_samples_is_an_error(tmp_path):
     """Only folders, files without an extension, and what describes them."""
     path = write_tar(tmp_path / 'a.tar', [
