@@ -36,7 +36,8 @@ class OmittingReader:
         # Only parts of batches may come from several items in a round.
         self._rounds = Rounds(
             OrderQuery().running(stage.stream, epoch) if shard.splits
-            else Unordered(''), shard)
+            else Unordered(''), shard,
+            0 if self._unit == 'round' else epoch.requested)
         rounds = union((), [(0, part.start, part.stop) for part
                             in self._rounds.touched(epoch.omitted)])
         self.starts = [start for _, start, _ in rounds]

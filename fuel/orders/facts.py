@@ -4,6 +4,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import Any
 
+from fuel.epochs.past import num_epochs
 from fuel.epochs.pipeline import datasets_of
 from fuel.epochs.stage import stage_of
 from fuel.exceptions import UnknownOrderError
@@ -33,10 +34,23 @@ class StreamFacts:
         self.past = past
         self.omitted = stage.omitted
         pending = stage.resumed()
+        unit = unit_of(stage)
         self.begun = None if pending is None else (
-            pending['requested'], unit_of(stage))
+            pending['requested'], unit)
+        self._present = None if past is None else num_epochs(past)
+        running = None if stage.pending is not None or stage.is_left() else (
+            stage.epoch)
+        self._begin: int = 0 if unit == 'round' else (
+            self.begun[0] if self.begun is not None
+            else 0 if running is None or running.finished
+            else running.requested)
         self.datasets: list[Any] = datasets_of(stream)
         self.names = [type(one).__name__ for one in self.datasets]
+
+    def begin_of(self, epoch: int | None) -> int:
+        """Return the number of an item with which a round of an epoch
+        begins."""
+        return self._begin if epoch == self._present else 0
 
     def __getstate__(self) -> dict[str, Any]:
         # A data set in memory would be as large as its data.

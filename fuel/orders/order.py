@@ -204,7 +204,8 @@ class StreamOrder:
     @functools.cached_property
     def _rounds(self) -> Rounds:
         """The rounds in which all ranks get the items."""
-        return Rounds(self._whole, self._facts.shard)
+        return Rounds(self._whole, self._facts.shard,
+                      self._facts.begin_of(self.epoch_number))
 
     def share(self, rank: int, num_ranks: int | None = None,
               by: str | None = None, uneven: str | None = None) -> StreamOrder:
@@ -511,7 +512,7 @@ class StreamOrder:
         """
         number = not_negative('number', number)
         epoch, first, most = self._steps(accumulate).find(number)
-        rounds = Rounds(self._of_epoch(epoch), self._facts.shard)
+        rounds = self.epoch(epoch)._rounds
         return epoch, rounds.items(first, min(first + accumulate, most))
 
     def items_of_examples(self, first: int, stop: int,
@@ -575,7 +576,7 @@ class StreamOrder:
 
     def round_of(self, epoch: int, item: int) -> int:
         """Return the number of the round of an epoch that has an item."""
-        return Rounds(self._of_epoch(epoch), self._facts.shard).round_of(item)
+        return self.epoch(epoch)._rounds.round_of(item)
 
 
 def order_of(stream: StreamLike) -> StreamOrder:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fuel.epochs.stage import Stage
 from fuel.schemes.iteration_scheme import shard_of
-from fuel.schemes.shard import Shard
+from fuel.schemes.shard import Shard, num_of_rank
 from fuel.sharding.made import example_ids
 from fuel.sharding.order import EpochOrder, RankOrder, RemadeOrder
 
@@ -33,11 +33,18 @@ class Rounds:
 
     `order`: the items of all ranks.
     `shard`: the share of any rank.
+    `begin`: number of an item with which a round begins. It is a multiple of
+        the items of a round, unless another number of ranks has saved the
+        state with which the epoch goes on.
     """
 
-    def __init__(self, order: EpochOrder, shard: Shard) -> None:
+    def __init__(self, order: EpochOrder, shard: Shard, begin: int = 0,
+                 ) -> None:
         self.order = order
         self.shard = shard
+        self._begin = begin
+        # Number of items that the first round lacks.
+        self._lacking = -begin % shard.step
 
     @functools.cached_property
     def deals_items(self) -> bool:
@@ -55,7 +62,8 @@ class Rounds:
         if shard.num_shards == 1:
             return [self.order]
         if self.deals_items:
-            return [RankOrder(self.order, shard._replace(rank=rank))
+            return [RankOrder(self.order, shard._replace(rank=rank),
+                              self._begin)
                     for rank in range(shard.num_shards)]
         return [self.order.share(shard._replace(rank=rank))
                 for rank in range(shard.num_shards)]
@@ -63,6 +71,10 @@ class Rounds:
     @functools.cached_property
     def count(self) -> int:
         """The number of rounds."""
+        if self._lacking and self.deals_items:
+            total = len(self.order) + self._lacking
+            return max(num_of_rank(total, self.shard._replace(rank=rank))
+                       for rank in (0, self.shard.num_shards - 1))
         # Of a short round, the first or the last rank has an item.
         return max(len(self._shares[0]), len(self._shares[-1]))
 
@@ -77,15 +89,18 @@ class Rounds:
     def _first_item(self, number: int) -> int:
         """Return the number of the first item of a round."""
         share = self._shares[-1]
-        if isinstance(share, RankOrder):
-            return min(share.first_item(number), len(self.order))
-        return number * self.shard.step
+        first: int = share.first_item(number) if (
+            isinstance(share, RankOrder) and share.is_uneven) else max(
+                0, number * self.shard.step - self._lacking)
+        return min(first, len(self.order)) if isinstance(
+            share, RankOrder) else first
 
     def round_of(self, item: int) -> int:
         """Return the number of the round that has an item."""
         share = self._shares[-1]
-        return share.step_of(item) if isinstance(share, RankOrder) else (
-            item // self.shard.step)
+        return share.step_of(item) if (
+            isinstance(share, RankOrder) and share.is_uneven) else (
+                (item + self._lacking) // self.shard.step)
 
     def touched(self, ranges: Iterable[tuple[int, int]]) -> list[range]:
         """Return the rounds that have items of some ranges."""
@@ -101,7 +116,7 @@ class Rounds:
         if unit == 'item':
             return self.round_of(requested)
         return requested if unit == 'round' else (
-            requested // self.shard.step)
+            (requested + self._lacking) // self.shard.step)
 
     def examples(self, number: int) -> list[list[tuple[int, Any]]]:
         """Return the examples that each rank gets in a round.
@@ -117,8 +132,11 @@ class Rounds:
         if not isinstance(share, RankOrder):
             return example_ids(share.make(number)) if (
                 number < len(share)) else []
-        dealt = share.dealt(number)
-        if dealt is None or dealt.repeats:
+        dealt = share.dealt(number) if share.is_uneven else share.deal(
+            self._first_item(number))
+        if dealt is None or dealt.repeats or (
+                not number and self._lacking
+                and dealt.item >= self._first_item(1)):
             return []
         found = example_ids(self.order.make(dealt.item))
         if dealt.rows is None:
@@ -133,7 +151,7 @@ class Rounds:
         """
         shard = self.shard
         if not shard.splits:
-            first = item - item % shard.num_shards
+            first = self._first_item(self.round_of(item))
             is_left_out = shard.uneven == 'drop' and (
                 first + shard.num_shards > len(self.order))
             return numpy.full(

@@ -56,7 +56,7 @@ class Steps:
                 epoch += alike
         while True:
             steps = self._count(epoch, ENDLESS)
-            if is_fixed and steps:
+            if is_fixed and steps and not self._facts.begin_of(epoch):
                 return (epoch + number // steps, number % steps * accumulate,
                         ENDLESS)
             if number < steps:
@@ -74,7 +74,8 @@ class Steps:
         `most`: the largest number of its rounds that are trained.
         """
         order = self._of_epoch(epoch) if self._fixed is None else self._fixed
-        count = min(most, Rounds(order, self._facts.shard).count)
+        count = min(most, Rounds(order, self._facts.shard,
+                                 self._facts.begin_of(epoch)).count)
         return -(-count // self._accumulate)
 
 

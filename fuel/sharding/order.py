@@ -428,15 +428,20 @@ class _Whole:
 
 
 class RankOrder(EpochOrder):
-    """Order of the items that a rank gets."""
+    """Order of the items that a rank gets.
 
-    def __init__(self, whole: EpochOrder, shard: Shard) -> None:
+    `begin`: number of an item with which a step begins.
+    """
+
+    def __init__(self, whole: EpochOrder, shard: Shard, begin: int = 0,
+                 ) -> None:
         if shard.splits:
             shard.check_split(
                 'the order has', whole.is_single, whole.batch_size)
         self.inputs = whole,
         self.is_single = whole.is_single
         self.shard = shard
+        self._begin = begin
         # Numbers of the items with which the known steps begin, and the
         # number of all steps in which the rank gets an item.
         self._starts = [0]
@@ -451,10 +456,10 @@ class RankOrder(EpochOrder):
     def own_kind(self) -> Kind:
         """The way to find an item: by a formula, if all steps take the same
         number of items."""
-        return 'replayed' if self._is_uneven else 'computed'
+        return 'replayed' if self.is_uneven else 'computed'
 
     @property
-    def _is_uneven(self) -> bool:
+    def is_uneven(self) -> bool:
         """True if the number of batches may differ between steps."""
         return self.shard.splits and self.inputs[0].batch_size is None
 
@@ -466,8 +471,8 @@ class RankOrder(EpochOrder):
             return count
         if not shard.splits:
             return num_of_rank(count, shard)
-        if not self._is_uneven:
-            return count - bool(count and self._deal(count - 1) is None)
+        if not self.is_uneven:
+            return count - bool(count and self.deal(count - 1) is None)
         if self._num_steps is None:
             self._num_steps = next(
                 item for item in itertools.count() if self.dealt(item) is None)
@@ -476,34 +481,34 @@ class RankOrder(EpochOrder):
     def dealt(self, item: int) -> Dealt | None:
         """Return the part of the whole order that is the rank's item; None
         after the last item."""
-        if not self._is_uneven:
-            return self._deal(item * self.shard.step)
+        if not self.is_uneven:
+            return self.deal(item * self.shard.step)
         while len(self._starts) <= item:
-            if self._deal(self._starts[-1]) is None:
+            if self.deal(self._starts[-1]) is None:
                 return None
-        return self._deal(self._starts[item])
+        return self.deal(self._starts[item])
 
     def first_item(self, step: int) -> int:
         """Return the number of the first item of a step in the order of all
         ranks; that after the last item, of a step that does not come."""
-        if not self._is_uneven:
+        if not self.is_uneven:
             return int(step * self.shard.step)
         known = 0
         while known < len(self._starts) <= step:
             known = len(self._starts)
-            self._deal(self._starts[-1])
+            self.deal(self._starts[-1])
         return self._starts[min(step, len(self._starts) - 1)]
 
     def step_of(self, item: int) -> int:
         """Return the number of the step that takes an item of the order of
         all ranks."""
-        if not self._is_uneven:
+        if not self.is_uneven:
             return item // self.shard.step
-        while self._starts[-1] <= item and self._deal(self._starts[-1]):
+        while self._starts[-1] <= item and self.deal(self._starts[-1]):
             pass
         return bisect_right(self._starts, item) - 1
 
-    def _deal(self, first: int) -> Dealt | None:
+    def deal(self, first: int) -> Dealt | None:
         """Deal the items of a step to the rank."""
         dealer = Dealer(_Whole(self.inputs[0], self.shard), self.shard)
         try:
@@ -512,7 +517,9 @@ class RankOrder(EpochOrder):
             return None
         finally:
             if first == self._starts[-1] < dealer.next:
-                self._starts.append(dealer.next)
+                self._starts.append(
+                    min(dealer.next, self._begin) if first < self._begin
+                    else dealer.next)
 
     def make(self, item: int) -> Made:
         """Return the rows of the rank's item."""
@@ -535,7 +542,7 @@ class RankOrder(EpochOrder):
     def places_of(self, dataset: int, row: object, stop: int = ENDLESS,
                   ) -> Iterator[ItemPlace]:
         """Yield the places at which the rank gets an example, in order."""
-        if self._is_uneven:
+        if self.is_uneven:
             yield from super().places_of(dataset, row, stop)
             return
         if self._padded is None:

@@ -186,3 +186,64 @@ def test_dropped_round_is_not_left_out():
     make().load_state_dict(stream.state_dict())
     assert 2 == len(list(stream))
     assert [] == list(make().iterate_from(position=(0, 12)))
+
+
+def numbers(rank, ranks):
+    """Return a share of 24 items of a row."""
+    return DataStream(IndexableDataset({'y': numpy.arange(24)}),
+                      batch_size=1, shard=(rank, ranks))
+
+
+@pytest.mark.parametrize('ranks, others', [
+    (3, 2), (3, 4), (2, 3), (5, 1), (1, 4), (4, 4)])
+def test_other_ranks_leave_out_each_round_with_an_item_that_is_left_out(
+        ranks, others):
+    """Their rounds begin where the state was saved."""
+    for left_out in range(1, 8):
+        stream = leave_out(numbers(0, ranks), [left_out])
+        iterator = iter(stream)
+        next(iterator)
+        state = stream.state_dict()
+        bad = range(left_out * ranks, min(24, (left_out + 1) * ranks))
+        rounds = [range(first, min(24, first + others))
+                  for first in range(ranks, 24, others)]
+        expected = [item for items in rounds for item in items
+                    if not {*items} & {*bad}]
+        came, orders = [], []
+        for rank in range(others):
+            other = numbers(rank, others)
+            other.load_state_dict(state)
+            orders.append(other.order)
+            came += [row for (rows,) in other for row in rows.tolist()]
+        assert expected == sorted(came)
+        for order in orders:
+            assert [row for row in range(ranks, 24)
+                    if not order.index(row)[0].left_out] == expected
+
+
+@pytest.mark.parametrize('others', [2, 4])
+def test_steps_of_other_ranks_begin_where_the_state_was_saved(others):
+    """A round before it lacks items, and an iterator begins with any later
+    one."""
+    stream = numbers(0, 3)
+    next(iter(stream))
+    state = stream.state_dict()
+
+    def make(rank=0):
+        other = numbers(rank, others)
+        other.load_state_dict(state)
+        return other
+
+    came = [[row for (rows,) in make(rank) for row in rows.tolist()]
+            for rank in range(others)]
+    first = -(-3 // others)
+    for number, row in enumerate(came[0], first):
+        assert make().order.step(number).row.tolist() == [
+            rows[number - first] for rows in came
+            if number - first < len(rows)]
+        begun = make().iterate_from(step=number)
+        assert [row for (rows,) in begun for row in rows.tolist()] == (
+            came[0][number - first:])
+    # The next epoch begins with a whole round.
+    assert make().order.step(first + len(came[0])).row.tolist() == [
+        *range(others)]
