@@ -75,8 +75,11 @@ class Rounds:
             total = len(self.order) + self._lacking
             return max(num_of_rank(total, self.shard._replace(rank=rank))
                        for rank in (0, self.shard.num_shards - 1))
-        # Of a short round, the first or the last rank has an item.
-        return max(len(self._shares[0]), len(self._shares[-1]))
+        # If they share the items, the first or the last rank has an item of a
+        # short round.
+        shares = self._shares
+        return max(map(len, [shares[0], shares[-1]] if self.deals_items
+                       else shares))
 
     def items(self, first: int, stop: int) -> range:
         """Return the numbers of the items of all ranks in some rounds.

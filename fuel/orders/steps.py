@@ -12,6 +12,8 @@ from fuel.sharding.order import ENDLESS, EpochOrder
 
 # Each epoch of another length is drawn, to count its steps.
 _MOST_EPOCHS = 100_000
+# A mixture whose epochs are empty so often in turn is taken to have no item.
+_MOST_EMPTY = 100
 
 
 class Steps:
@@ -54,6 +56,7 @@ class Steps:
                             number % steps * accumulate, most)
                 number -= steps * alike
                 epoch += alike
+        empty = 0
         while True:
             steps = self._count(epoch, ENDLESS)
             if is_fixed and steps and not self._facts.begin_of(epoch):
@@ -61,7 +64,8 @@ class Steps:
                         ENDLESS)
             if number < steps:
                 return epoch, number * accumulate, ENDLESS
-            if not steps:
+            empty = 0 if steps else empty + 1
+            if (empty and is_fixed) or empty > _MOST_EMPTY:
                 raise IndexError(
                     f'epoch {epoch} has no items, so step {number} later '
                     'does not come')

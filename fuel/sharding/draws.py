@@ -307,7 +307,7 @@ class Draws:
         between must be drawn first."""
         standing = [start if later is None else later for start, later in zip(
             self.starts, self.after, strict=True)]
-        if self.unknown or not all(
+        if self.unknown or _draw_twice(standing) or not all(
                 isinstance(one, Start) and one.is_computed
                 and type(one.scheme).state_dict in (epoch_state, no_state)
                 for one in standing):
@@ -319,12 +319,25 @@ class Draws:
 
         `number`: number of that epoch; None if it is not known.
         """
+        standing = [start if later is None else later for start, later in zip(
+            self.starts, self.after, strict=True)]
+        if _draw_twice(standing):
+            raise UnknownOrderError(
+                'of an epoch before, the states are not kept of a scheme '
+                'that several streams share: give each a scheme of its own')
         known: dict[int, Any] = {}
         return Draws([
-            (start if later is None else later).moved(
-                -count - (later is not None), known, number)
-            for start, later in zip(self.starts, self.after, strict=True)],
+            one.moved(-count - (later is not None), known, number)
+            for one, later in zip(standing, self.after, strict=True)],
             [None] * len(self.starts))
+
+
+def _draw_twice(starts: list[Any]) -> bool:
+    """Return whether a scheme draws from a state at each of several
+    places."""
+    found = [id(one.scheme) for one in starts
+             if isinstance(one, Start) and one.state is not None]
+    return len(set(found)) < len(found)
 
 
 def whole_scheme(scheme: Any) -> Any:

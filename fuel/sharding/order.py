@@ -280,6 +280,11 @@ class EpochOrder:
         draws = self.find_draws()
         if draws is None or not count:
             return self
+        if count < 0 and self.goes_on:
+            raise UnknownOrderError(
+                'of an epoch before, it is not known where it began: a '
+                'mixture goes on in the next epoch where one leaves it: load '
+                'a state that was saved in that epoch')
         if count < 0:
             return self.following(draws.earlier(-count, number))
         later = None if self.goes_on else draws.later(count)

@@ -179,8 +179,9 @@ class CutOrder(EpochOrder):
 
         The item is padded with `padding` rows from the start of the epoch.
         """
-        total = self.total
-        assert total is not None
+        assert self.total is not None
+        total = int(min(self.total, (
+            self.num_requests - 1) * self.full + self.last_size))
         ranges = [self.places(item)]
         while padding > 0:
             ranges.append(range(min(padding, total)))

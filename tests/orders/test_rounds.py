@@ -17,7 +17,7 @@ from fuel.schemes import (
     SequentialScheme,
 )
 from fuel.streams import DataStream
-from fuel.transformers import Batch, Cache, Mapping
+from fuel.transformers import Batch, Cache, Cast, Mapping, Unpack
 
 pytestmark = pytest.mark.filterwarnings('ignore:an epoch')
 
@@ -247,3 +247,32 @@ def test_steps_of_other_ranks_begin_where_the_state_was_saved(others):
     # The next epoch begins with a whole round.
     assert make().order.step(first + len(came[0])).row.tolist() == [
         *range(others)]
+
+
+def test_rank_between_the_others_may_have_the_most_rounds():
+    """Steps are counted to its end."""
+    def make(rank):
+        return Unpack(Cast(DataStream(
+            IndexableDataset({'y': numpy.arange(20)}),
+            iteration_scheme=ConcatenatedScheme([
+                SequentialScheme([0, 1], 2), SequentialScheme(
+                    list(range(2, 20)), 8)])).shard(rank, 4), 'int64'))
+
+    came = [epoch_of(make(rank)) for rank in range(4)]
+    assert [2, 8, 8, 2] == list(map(len, came))
+    order = make(0).order
+    assert [sum([items[number] for items in came if number < len(items)], [])
+            for number in range(8)] == [
+                order.step(number).row.tolist() for number in range(8)]
+    assert 'epoch 1' in order.step(8).title
+
+
+@pytest.mark.parametrize('rank, rows', [(0, [0, 1, 0]), (1, [1, 0, 1])])
+def test_padding_repeats_only_examples_of_the_epoch(rank, rows):
+    """An epoch of part of a batch is repeated as often as it takes."""
+    stream = Batch(DataStream(
+        IndexableDataset({'y': numpy.arange(13)}),
+        iteration_scheme=SequentialExampleScheme(13)), ConstantScheme(
+            6, num_examples=2)).shard(rank, 2, 'example', 'pad')
+    assert [rows] == epoch_of(stream)
+    assert rows == stream.order.share(rank)[:].row.tolist()

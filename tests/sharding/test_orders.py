@@ -16,13 +16,14 @@ from support import random_orders
 from support.random_orders import MOST, build
 
 from fuel.datasets import IndexableDataset
-from fuel.schemes import ConstantScheme, ShuffledScheme
+from fuel.schemes import (
+    ComputedShuffledScheme, ConstantScheme, SequentialScheme, ShuffledScheme)
 from fuel.schemes.shard import Shard
 from fuel.sharding.asking import epoch_order
 from fuel.sharding.made import DatasetRows, Merged
 from fuel.sharding.order import RankOrder, UnknownOrderError
 from fuel.streams import DataStream
-from fuel.transformers import Cache, Mix, MultiThreading
+from fuel.transformers import Cache, Chain, Mix, MultiThreading, Take
 
 
 def columns(made, starts):
@@ -344,13 +345,13 @@ def mixed_batches():
 
 def test_items_of_an_uneven_share_are_counted_once(monkeypatch):
     """Each question about an item would go through the epoch otherwise."""
-    dealt, deal = [], RankOrder._deal
+    dealt, deal = [], RankOrder.deal
 
     def count(order, first):
         dealt.append(first)
         return deal(order, first)
     share = mixed_batches().share(Shard(1, 2, 'example'))
-    monkeypatch.setattr(RankOrder, '_deal', count)
+    monkeypatch.setattr(RankOrder, 'deal', count)
     items = [share[item] for item in range(len(share))]
     assert len(items) > 10
     assert len(dealt) < 3 * len(items)
@@ -378,3 +379,41 @@ def test_later_epochs_are_drawn_from_the_one_asked_for_last(monkeypatch):
     # Of each stream in it, once; the next draws are those of a copy.
     assert len(drawn) <= 4 * 21
     assert later == [found[20], found[3]]
+
+
+def test_epochs_before_of_a_mixture_that_goes_on_are_not_known():
+    """Each of its streams began in the middle of an epoch."""
+    stream = Mix([DataStream(
+        IndexableDataset({'y': numpy.arange(8)}),
+        iteration_scheme=SequentialScheme(8, 2))], stop='forever',
+        epoch_size=5)
+    delivered = [list(map(str, stream)) for _ in range(2)]
+    assert delivered[0] != delivered[1]
+    with pytest.raises(UnknownOrderError, match='not known where it began'):
+        epoch_order(stream).epoch(-1)
+
+
+def test_far_epoch_of_a_scheme_that_is_read_twice_after_a_load():
+    """It draws for both streams in each epoch."""
+    def make():
+        stream = DataStream(
+            IndexableDataset({'y': numpy.arange(8)}),
+            iteration_scheme=ComputedShuffledScheme(8, 3, seed=1))
+        return Chain([stream, Take(stream, 2)])
+    stream = make()
+    came = [[rows.tolist() for rows, in stream] for _ in range(4)]
+    saved, loaded = make(), make()
+    iterator = iter(saved)
+    next(iterator)
+    loaded.load_state_dict(saved.state_dict())
+    for stream in (saved, loaded):
+        order = epoch_order(stream)
+        assert came == [[list(made.rows) for made in order.epoch(number)]
+                        for number in range(4)]
+    list(loaded)
+    last = make()
+    running = iter(loaded)
+    next(running)
+    last.load_state_dict(loaded.state_dict())
+    with pytest.raises(UnknownOrderError, match='several streams share'):
+        epoch_order(last).epoch(-1)

@@ -124,6 +124,8 @@ class Build:
     def __init__(self, number):
         self.random = random.Random(number)
         self.num_datasets = 0
+        # The number of parts that draw from one generator, or are read again.
+        self.num_shared = 0
         self.shared = numpy.random.RandomState(number)
 
     def pipeline(self):
@@ -143,6 +145,7 @@ class Build:
     def _rng(self):
         """Return a generator of its own, or one that schemes share."""
         if self.random.random() < .4:
+            self.num_shared += 1
             return self.shared
         return numpy.random.RandomState(self.random.randint(0, 99))
 
@@ -269,6 +272,20 @@ class Build:
             lambda: Take(make(depth - 1), choose.randint(0, 9))])()
 
 
+class Shareable(Build):
+    """Builds pipelines that ranks can share: no stage draws from an rng, and
+    each scheme has a generator of its own."""
+
+    def _rng(self):
+        return numpy.random.RandomState(self.random.randint(0, 99))
+
+    def _plain(self, stream):
+        return self.random.choice([
+            lambda: stream,
+            lambda: Cast(stream, 'int64'),
+            lambda: Drawing(stream, stream.produces_examples, seed=3)])()
+
+
 class Tangled(Build):
     """Builds pipelines whose parts draw from what others draw from, or are
     read twice."""
@@ -294,12 +311,14 @@ class Tangled(Build):
 
     def _rng(self):
         if self.random.random() < .8:
+            self.num_shared += 1
             return self.shared
         return super()._rng()
 
     def _plain(self, stream):
         stream = self._repeated(super()._plain(stream))
         if self.random.random() < .1:
+            self.num_shared += 1
             stream = Drawing(
                 stream, stream.produces_examples, rng=self.shared)
         self.made.append(stream)
@@ -310,6 +329,7 @@ class Tangled(Build):
         alike = [stream for stream in self.made
                  if stream.produces_examples == single]
         if alike and self.random.random() < .15:
+            self.num_shared += 2
             return self.random.choice(alike)
         return new()
 

@@ -1,0 +1,87 @@
+"""Trainings on random pipelines: every answer is compared with a replay.
+
+They leave out steps, are killed, go on in another process, and on another
+number of ranks; see `support.random_lives`.
+"""
+import os
+import sys
+from collections import Counter
+from itertools import cycle
+
+import pytest
+from support.random_lives import Life, in_another_process
+
+from fuel.datasets import IndexableDataset
+from fuel.schemes import SequentialScheme
+from fuel.streams import DataStream
+from fuel.transformers import Mix, Take
+
+pytestmark = pytest.mark.filterwarnings(
+    'ignore:the streams merged', 'ignore:an epoch')
+BUILDERS = 'Shareable', 'Shareable', 'Build', 'Shareable', 'Tangled'
+# Of so many trainings, one may not go on right: parts of its pipeline share a
+# generator, whose state is saved once for each part.
+RARE = 50
+
+
+def run(numbers, every):
+    """Run trainings, and go on with some in another process; return how often
+    each thing was done.
+
+    `every`: of so many trainings, one goes on there.
+    """
+    done, jobs = Counter(), []
+    for number, builder in zip(numbers, cycle(BUILDERS), strict=False):
+        job = Life(number, builder, done).run()
+        if job is not None and number % every == 0:
+            jobs.append(job)
+    answers = in_another_process([given for given, _ in jobs])
+    assert answers == [expected for _, expected in jobs]
+    done['in another process'] = len(jobs)
+    return done
+
+
+def report(done):
+    """Print how often each thing was done; pytest shows it with -rP or -s."""
+    sys.stdout.write(f'{dict(done)}\n')
+
+
+def test_answers_hold_over_random_trainings():
+    """Steps are left out, some trainings are killed, some change ranks."""
+    done = run(range(60), 5)
+    report(done)
+    assert done['pipelines'] > 40
+    for thing in ('left out', 'killed', 'ranks', 'other ranks',
+                  'in another process'):
+        assert done[thing] >= 5, thing
+    assert done['tangled, not resumed'] <= 60 / RARE
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+def test_answers_hold_over_two_thousand_random_trainings():
+    """FUEL_LIVES names the first one."""
+    first = int(os.environ.get('FUEL_LIVES', '0'))
+    done = run(range(first, first + 2000), 4)
+    report(done)
+    for thing in ('left out', 'killed', 'ranks', 'other ranks'):
+        assert done[thing] >= 400, thing
+    assert done['in another process'] >= 200
+    assert done['tangled, not resumed'] <= 2000 / RARE
+
+
+def test_steps_are_found_behind_an_epoch_without_items():
+    """The draws of a mixture decide which of its epochs are empty."""
+    def make():
+        return Mix([DataStream(
+            IndexableDataset({'y': [0, 1]}),
+            iteration_scheme=SequentialScheme(2, 1)), Take(DataStream(
+                IndexableDataset({'y': [2]}), batch_size=1), 0)],
+            seed=0, stop='first')
+    stream = make()
+    came = [[rows for rows, in stream] for _ in range(12)]
+    assert [] in came[:3]
+    rows = sum(came, [])
+    assert rows
+    assert [make().order.step(number).row.tolist()
+            for number in range(len(rows))] == rows
