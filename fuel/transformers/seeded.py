@@ -7,13 +7,13 @@ anywhere: after a restart, in another process, or in any order.
 """
 from __future__ import annotations
 
+import functools
 import math
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy
-from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from fuel.config_parser import config
@@ -281,6 +281,7 @@ class SeededTransformer(Transformer):
     def _generators_of(self, count: int, *more: int,
                        ) -> Iterator[numpy.random.Generator]:
         """Yield the generator of each row's example."""
+        register_words()
         for words in draws.example_words(
                 self._key, self._examples(count), more):
             # The stubs of NumPy do not know other seed sequences.
@@ -396,8 +397,9 @@ class SeededTransformer(Transformer):
         self._number = self._item = saved_count(leftover, 'item')
 
 
-class GivenWords(ISeedSequence):
-    """The words from which a bit generator starts."""
+class GivenWords:
+    """The words from which a bit generator starts; a seed sequence of
+    NumPy's."""
 
     def __init__(self, words: NDArray[numpy.uint64]) -> None:
         self.words = words
@@ -405,6 +407,14 @@ class GivenWords(ISeedSequence):
     def generate_state(self, n_words: int, dtype: Any = numpy.uint32) -> Any:
         """Return the words; an SFC64 generator needs three of 64 bits."""
         return self.words
+
+
+@functools.cache
+def register_words() -> None:
+    """Let bit generators take :class:`GivenWords`; it is not derived, since
+    most programs do without numpy.random."""
+    from numpy.random.bit_generator import ISeedSequence
+    ISeedSequence.register(GivenWords)
 
 
 class RandomTransformer(SeededTransformer):
