@@ -127,6 +127,10 @@ PIPELINES = {
     'RandomHorizontalFlip': lambda: RandomHorizontalFlip(images(), seed=1),
     'RandomFixedSizeCrop': lambda: RandomFixedSizeCrop(
         images(), (2, 2), seed=1),
+    'RandomHorizontalFlip, by example': lambda: RandomHorizontalFlip(
+        images(), seed=1, draws='example'),
+    'RandomFixedSizeCrop, by example': lambda: RandomFixedSizeCrop(
+        Unpack(images()), (2, 2), seed=1, draws='example'),
     'RandomFixedSizeCrop, rng': lambda: RandomFixedSizeCrop(images(), (2, 2)),
 }
 

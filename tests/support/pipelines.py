@@ -660,6 +660,8 @@ PIPELINES = {
     'SeededMapping': lambda f: Mapping(batches(), jitter, seed=3),
     'SeededMapping examples': lambda f: Mapping(
         examples(), jitter, seed=3),
+    'SeededMapping by example': lambda f: Batch(Mapping(
+        examples(), jitter, seed=3, draws='example'), batch_size=5),
     'Filter': lambda f: Filter(examples(), is_even),
     'Expand': lambda f: Uneven(examples()),
     'Expand batches': lambda f: Uneven(batches()),
@@ -864,10 +866,18 @@ PIPELINES = {
         pairs_of_images(), N, target_source='number', probability=.5),
     'RandomHorizontalFlip': lambda f: RandomHorizontalFlip(
         images(), which_sources='image'),
+    'RandomHorizontalFlip by example': lambda f: RandomHorizontalFlip(
+        images(), which_sources='image', draws='example'),
+    'RandomFixedSizeCrop by example': lambda f: RandomFixedSizeCrop(
+        Cache(stacked(), ConstantScheme(3)), (5, 4), which_sources='image',
+        draws='example'),
     'Normalize': lambda f: Normalize(
         stacked(), .5, .2, 1 / 255, which_sources='image'),
     # Numbers.
     'GaussianNoise': lambda f: noise(GaussianNoise, .1),
+    'GaussianNoise by example': lambda f: GaussianNoise(
+        Unpack(Cast(batches(), 'float32', which_sources=('x',))), .1,
+        which_sources=('x',), draws='example'),
     'UniformNoise': lambda f: noise(UniformNoise, -1, 1),
     'Dropout': lambda f: noise(Dropout, .5),
     'SaltAndPepper': lambda f: noise(SaltAndPepper, .5, 0, 1),
@@ -915,7 +925,8 @@ DRAWING = ('RandomFixedSizeCrop', 'RandomFixedSizeCrop of images',
            'Random2DRotation', 'Mix for ever', 'Noisy', 'Noisy left-overs',
            'Running')
 # Pipelines that seed the global generators, which threads share.
-REFUSED_BY_THREADS = 'SeededMapping', 'SeededMapping examples'
+REFUSED_BY_THREADS = ('SeededMapping', 'SeededMapping examples',
+                      'SeededMapping by example')
 DRAWING_NOTHING = [name for name in PIPELINES if name not in DRAWING]
 
 

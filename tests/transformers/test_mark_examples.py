@@ -44,7 +44,8 @@ ALIKE = {'IndexableDataset records', 'Windows HDF5Dataset',
          'sharded TextFile'}
 # No source comes as the data set has it: it is scaled, decoded or cut.
 CHANGED = {
-    'SeededMapping examples', 'ScaleAndShift in float32', 'Cast fused',
+    'SeededMapping examples', 'SeededMapping by example',
+    'ScaleAndShift in float32', 'Cast fused',
     'Padding', 'MixUp', 'CutMix', 'CutMix pairs', 'Pack', 'Pack of Chunk',
     'Pack batches', 'Mix with itself', 'Chain with itself',
     'ImagesFromBytes examples', 'TextFile batches', 'Window', 'NGrams',
