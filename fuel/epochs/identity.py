@@ -9,7 +9,6 @@ import copy
 import json
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import Any
 
 from fuel.epochs.fingerprint import encoded_fingerprint
@@ -32,6 +31,8 @@ _UNKNOWN = '.' * _PART
 
 def _digest(text: str) -> str:
     """Return a digest of 20 characters."""
+    # Needed only when a state is saved or loaded.
+    from hashlib import blake2b
     return urlsafe_b64encode(
         blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=15
                 ).digest()).decode()
