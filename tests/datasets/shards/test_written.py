@@ -1,0 +1,21 @@
+"""Files that other libraries wrote have the samples that these read."""
+import json
+
+import numpy
+import pytest
+from support.record_peers import PEERS, WRITTEN, plain_rows
+
+import fuel
+
+
+@pytest.mark.parametrize('name', PEERS)
+def test_samples_are_those_of_the_writers_own_reader(name):
+    """All of them, in their order and in another one."""
+    wanted = json.loads((WRITTEN / f'{name}.json').read_text('utf-8'))
+    dataset = fuel.load(WRITTEN / name)
+    assert len(wanted) == len(dataset)
+    assert {*dataset.sources} == {*wanted[0]}
+    assert wanted == plain_rows(dataset.sources, dataset[:])
+    order = numpy.random.permutation(len(wanted)).tolist()
+    assert [wanted[row] for row in order] == plain_rows(
+        dataset.sources, dataset.get_data(None, order))

@@ -1,0 +1,154 @@
+"""Files of the writers of other libraries, compared with their readers."""
+import base64
+import io
+import json
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+from PIL import Image
+from support.processes import start_python
+from support.record_peers import (
+    PEERS, plain, plain_rows, samples_of, stream_over)
+from torch.utils.data import DataLoader
+
+import fuel
+from fuel.interop.torch import as_iterable
+from fuel.server import Server
+from fuel.streams import ServerDataStream
+from fuel.transformers import MultiProcessing
+from fuel.transformers.image import ImagesFromBytes
+
+TESTS = Path(__file__).resolve().parents[2]
+COUNT = 46
+RESUME = """
+import json, sys
+sys.path.append(sys.argv[1])
+from support.record_peers import rest_of_ranks
+for line in sys.stdin:
+    print(json.dumps(rest_of_ranks(*json.loads(line))), flush=True)
+"""
+
+
+@pytest.fixture(scope='module', params=PEERS)
+def peer(request):
+    """Return each library."""
+    return PEERS[request.param]
+
+
+@pytest.fixture(scope='module')
+def folder(peer, tmp_path_factory):
+    """Return a folder of files by the writer of the library."""
+    path = tmp_path_factory.mktemp('written')
+    peer.write(path, COUNT)
+    return path
+
+
+@pytest.fixture(scope='module')
+def wanted(peer, folder):
+    """Return the samples of the library's reader."""
+    return [{name: plain(value) for name, value in sample.items()}
+            for sample in peer.read(folder)]
+
+
+def in_order(batches, source):
+    """Return the samples of batches by their numbers."""
+    return sorted((sample for batch in batches for sample in batch),
+                  key=lambda sample: sample[source])
+
+
+def test_all_samples_are_those_of_the_reader(folder, wanted, peer):
+    """In their order, and shuffled on any number of ranks."""
+    dataset = fuel.load(folder)
+    assert COUNT == len(wanted) == len(dataset)
+    assert wanted == plain_rows(dataset.sources, dataset[:])
+    whole = samples_of(stream_over(folder))
+    numbers = [sample[peer.source] for batch in whole for sample in batch]
+    assert sorted(numbers) != numbers
+    assert wanted == in_order(whole, peer.source)
+    for ranks in (2, 4):
+        shares = [samples_of(stream_over(folder).shard(rank, ranks))
+                  for rank in range(ranks)]
+        assert whole == [share[step] for step in range(len(whole))
+                         for share in shares if step < len(share)]
+
+
+@pytest.fixture(scope='module')
+def elsewhere():
+    """Return a function that is `rest_of_ranks` in another process."""
+    process = start_python('-c', RESUME, str(TESTS), stdin=True)
+
+    def rest(*arguments):
+        process.stdin.write(json.dumps(arguments).encode() + b'\n')
+        process.stdin.flush()
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        return json.loads(line)
+
+    yield rest
+    process.communicate()
+    assert 0 == process.returncode
+
+
+@pytest.mark.parametrize('before, after', [(1, 2), (2, 4), (4, 1), (4, 2)])
+def test_epoch_goes_on_elsewhere_on_other_ranks(
+        folder, wanted, peer, elsewhere, before, after):
+    """No sample is lost, and none comes twice."""
+    streams = [stream_over(folder).shard(rank, before)
+               for rank in range(before)]
+    first = [batch for stream in streams for batch in samples_of(stream, 2)]
+    state = streams[0].state_dict()
+    shares = elsewhere(str(folder), after, state)
+    rest = [batch for share in shares for batch in share]
+    assert 2 * before == len(first)
+    assert wanted == in_order(first + rest, peer.source)
+
+
+def pixels_of(image):
+    """Return the pixels of the file of an image, by Pillow."""
+    content = io.BytesIO(base64.b64decode(image['bytes']))
+    return plain(numpy.moveaxis(numpy.asarray(Image.open(content)), 2, 0))
+
+
+def test_workers_decode_images(folder, wanted, peer):
+    """The pixels are those of Pillow."""
+    stream = stream_over(folder)
+    names = [name for name in stream.sources if name in ('image', 'jpg')]
+    with MultiProcessing(stream.apply(
+            ImagesFromBytes, which_sources=names), num_workers=2) as workers:
+        found = in_order(samples_of(workers), peer.source)
+    assert [{**sample, **{name: pixels_of(sample[name]) for name in names}}
+            for sample in wanted] == found
+
+
+def test_server_sends_the_same_batches(folder):
+    """They come from another process; it sends no dicts, as of JSON."""
+    names = [name for name in stream_over(folder).sources
+             if name not in ('json', 'meta')]
+    stream = stream_over(folder, names)
+    with (Server(stream_over(folder, names), port=0) as server,
+          ServerDataStream(stream.sources, port=server.port) as client):
+        assert samples_of(stream) == samples_of(client)
+
+
+@pytest.mark.parametrize('saved, resumed', [(0, 2), (2, 0)])
+def test_loaders_of_pytorch_go_on_in_mid_epoch(
+        folder, peer, saved, resumed):
+    """With workers and without, on another number of them."""
+    def samples(batch):
+        return plain_rows(names, [
+            part.numpy() if isinstance(part, torch.Tensor) else part
+            for part in batch])
+
+    names = stream_over(folder).sources
+    whole = samples_of(stream_over(folder))
+    batches = as_iterable(stream_over(folder), which_sources=(peer.source,))
+    epoch = iter(DataLoader(batches, batch_size=None, num_workers=saved))
+    first = [samples(next(epoch)) for _ in range(5)]
+    state = batches.state_after(5)
+    assert whole == first + list(map(samples, epoch))
+    batches = as_iterable(stream_over(folder), which_sources=(peer.source,))
+    batches.load_state_dict(state)
+    rest = DataLoader(batches, batch_size=None, num_workers=resumed)
+    assert whole[5:] == list(map(samples, rest))
