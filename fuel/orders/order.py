@@ -83,8 +83,14 @@ class StreamOrder:
         self._share = shard
         self._order = whole if shard is None else whole.share(shard)
         self.epoch_number = epoch_number
-        self.kind = self._order.kind
-        self.reason = '' if self.kind != 'none' else self._reason()
+        self.reason = ''
+        try:
+            self.kind = self._order.kind
+        except UnknownOrderError as error:
+            # The number of rows before the position is not known any more.
+            self.kind, self.reason = 'none', str(error)
+        if self.kind == 'none' and not self.reason:
+            self.reason = self._reason()
         self.num_ranks = (shard or facts.shard).num_shards
 
     def __len__(self) -> int:
@@ -163,7 +169,10 @@ class StreamOrder:
     def __repr__(self) -> str:
         if self.kind == 'none':
             return f'<StreamOrder that is not known: {self.reason}>'
-        count = self._order.num_items
+        try:
+            count = self._order.num_items
+        except UnknownOrderError:
+            count = None
         items = ('' if count is None else ', endless' if count >= ENDLESS
                  else f', {count} items')
         rank = '' if self._share is None else (

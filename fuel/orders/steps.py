@@ -31,7 +31,8 @@ class Steps:
         self._facts = facts
         self._of_epoch = of_epoch
         self._accumulate = accumulate
-        self._fixed = order if order.has_fixed_length else None
+        self._fixed = order if order.has_fixed_length and (
+            order.has_fixed_sizes or not facts.shard.splits) else None
 
     def find(self, number: int) -> tuple[int, int, int]:
         """Return the number of the epoch of a step, its first round, and the

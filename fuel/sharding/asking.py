@@ -25,7 +25,7 @@ from fuel.schemes.requests import IndexRequests
 from fuel.schemes.ordered import ConstantScheme, size_requests
 from fuel.schemes.sharded_requests import RankRequests, RowRequests
 from fuel.sharding.draws import (
-    Draws, FirstEpochs, Known, ListedRequests, Replay, Start,
+    Draws, FirstEpochs, Known, ListedRequests, Replay, Start, is_of_fuel,
     scheme_kind, shared_draws, whole_scheme, why_unknown)
 from fuel.sharding.given import GivenOrder
 from fuel.sharding.keys import KeyStart
@@ -62,6 +62,7 @@ class RequestOrder(EpochOrder):
         self.place = place
         self.is_single = bool(scheme.requests_examples)
         self.own_kind = scheme_kind(scheme)
+        self._is_of_fuel = is_of_fuel(scheme)
         self._count = num_requests_of(scheme)
         self.batch_size = None if self.is_single or not (
             is_random_access(scheme)) else batch_size_of(scheme)
@@ -83,6 +84,12 @@ class RequestOrder(EpochOrder):
     def has_fixed_length(self) -> bool:
         """Whether all epochs have the same number of items (bool)."""
         return self._count is not None
+
+    @property
+    def has_fixed_sizes(self) -> bool:
+        """True if the item of each number has as many rows in all epochs."""
+        return self.is_single or self.batch_size is not None or (
+            self._is_of_fuel)
 
     def count_to(self, stop: int) -> int:
         """Return the number of items; counting may end at `stop`."""

@@ -76,6 +76,8 @@ class EpochOrder:
     # The least number of items, if the number of items is not known.
     _counted = 0
     takes_share = False
+    # True if items are made of rows of several items.
+    joins_rows = False
     # Places that only a scan finds, from the first question on.
     _scanned: ScannedPlaces | None = None
     # The later epoch that was asked for last: how much later, and its order.
@@ -313,7 +315,15 @@ class EpochOrder:
     def has_fixed_length(self) -> bool:
         """Whether all epochs have the same number of items (bool)."""
         return bool(self.inputs) and all(
-            part.has_fixed_length for part in self.inputs)
+            part.has_fixed_length and (
+                part.has_fixed_sizes or not self.joins_rows)
+            for part in self.inputs)
+
+    @property
+    def has_fixed_sizes(self) -> bool:
+        """True if the item of each number has as many rows in all epochs."""
+        return self.is_single or (bool(self.inputs) and all(
+            part.has_fixed_sizes for part in self.inputs))
 
     @property
     def goes_on(self) -> bool:

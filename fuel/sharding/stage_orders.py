@@ -207,6 +207,8 @@ class CutOrder(EpochOrder):
 class RowOrder(CutOrder):
     """Order of batches that are cut from batches of another size."""
 
+    joins_rows = True
+
     @functools.cached_property
     def _ends(self) -> list[int]:
         """For each input batch whose size is known, the number of the row

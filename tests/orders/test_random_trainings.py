@@ -12,9 +12,10 @@ import pytest
 from support.random_lives import Life, in_another_process
 
 from fuel.datasets import IndexableDataset
-from fuel.schemes import SequentialScheme
+from fuel.exceptions import UnknownOrderError
+from fuel.schemes import ConstantScheme, SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
-from fuel.transformers import Mix, Take
+from fuel.transformers import Cache, Mix, Take, Unpack
 
 pytestmark = pytest.mark.filterwarnings(
     'ignore:the streams merged', 'ignore:an epoch')
@@ -85,3 +86,41 @@ def test_steps_are_found_behind_an_epoch_without_items():
     assert rows
     assert [make().order.step(number).row.tolist()
             for number in range(len(rows))] == rows
+
+
+def endless(size, count):
+    """Return a mixture of batches of two sizes, whose epochs go on."""
+    return Mix([DataStream(
+        IndexableDataset({'y': list(range(first, first + count))}),
+        iteration_scheme=SequentialScheme(count, size))
+        for first, count in ((0, 4), (1000, count))], seed=7,
+        stop='forever', epoch_size=5)
+
+
+def test_epochs_of_as_many_batches_may_differ_in_examples():
+    """So each is counted, to find a step."""
+    came = [[row for row, in Unpack(stream)]
+            for stream in [endless(4, 25)] for _ in range(4)]
+    assert len(set(map(len, came))) > 1
+    order = Unpack(endless(4, 25)).order
+    assert sum(came, []) == [order.step(number).row[0] + 1000 * order.step(
+        number).dataset[0] for number in range(sum(map(len, came)))]
+
+
+def test_order_that_is_not_known_any_more_has_a_reason():
+    """The attribute is there; a question is refused."""
+    def make():
+        return Cache(Cache(Mix([DataStream(
+            IndexableDataset({'y': list(range(4))}),
+            iteration_scheme=ShuffledScheme(4, 3, seed=1))], seed=7,
+            stop='forever', epoch_size=5), ConstantScheme(2)),
+            ConstantScheme(1))
+    stream, loaded = make(), make()
+    list(stream)
+    iterator = iter(stream)
+    for _ in range(9):
+        next(iterator)
+    loaded.load_state_dict(stream.state_dict())
+    assert 'has begun anew' in repr(loaded.order)
+    with pytest.raises(UnknownOrderError, match='has begun anew'):
+        len(loaded.order)

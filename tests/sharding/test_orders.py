@@ -13,7 +13,7 @@ from itertools import islice
 import numpy
 import pytest
 from support import random_orders
-from support.random_orders import MOST, build
+from support.random_orders import MOST, build, can_be_read
 
 from fuel.datasets import IndexableDataset
 from fuel.schemes import (
@@ -70,16 +70,6 @@ def state_of(stream):
         return stream.state_dict()
     except (TypeError, ValueError):
         return None
-
-
-def can_be_read(make):
-    """Return whether a pipeline has items: batches of several streams that
-    stand beside each other may differ in size."""
-    try:
-        delivered(make())
-    except ValueError:
-        return False
-    return True
 
 
 def check_asked(make):

@@ -347,6 +347,16 @@ def build(number, builder=Build):
     return builder(number).pipeline()
 
 
+def can_be_read(make):
+    """Return whether a pipeline has items: batches of several streams that
+    stand beside each other may differ in size."""
+    try:
+        list(itertools.islice(make(), MOST))
+    except ValueError:
+        return False
+    return True
+
+
 def starts_of(stream):
     """Return what the first row holds of each data set of a pipeline."""
     # Each data set has another one.

@@ -338,6 +338,12 @@ class MixedOrder(EpochOrder):
             self.stop == 'last' and super().has_fixed_length)
 
     @property
+    def has_fixed_sizes(self) -> bool:
+        """Whether items are single examples: draws decide which batch has
+        which number (bool)."""
+        return self.is_single
+
+    @property
     def points(self) -> MixingRequests:
         """The points that choose the stream of each item."""
         points: MixingRequests = self.draws.at(self.place)
