@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fuel.datasets.columns import Scaled as Scaled
     from fuel.datasets.csv import CSVDataset as CSVDataset
     from fuel.datasets.dogs_vs_cats import DogsVsCats as DogsVsCats
+    from fuel.datasets.files import FilesDataset as FilesDataset
     from fuel.datasets.hdf5_dataset import HDF5Dataset as HDF5Dataset
     from fuel.datasets.imagenet import ILSVRC2010 as ILSVRC2010
     from fuel.datasets.imagenet import ILSVRC2012 as ILSVRC2012
@@ -54,7 +55,8 @@ if TYPE_CHECKING:
 # These are imported when they are first used, and so are the built-in data
 # sets.
 _LAZY = {'BinaryDataset': 'binary', 'CSR': 'columns', 'CSVDataset': 'csv',
-         'Categorical': 'columns', 'Constant': 'columns', 'Flat': 'columns',
+         'Categorical': 'columns', 'Constant': 'columns',
+         'FilesDataset': 'files', 'Flat': 'columns',
          'HDF5Dataset': 'hdf5_dataset', 'JSONLDataset': 'jsonl',
          'NPYDataset': 'npy', 'PerRun': 'columns', 'PerStep': 'columns',
          'Ragged': 'columns', 'Rows': 'columns', 'Runs': 'runs',

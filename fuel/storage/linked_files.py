@@ -13,7 +13,7 @@ import os
 import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import h5py
 import numpy
@@ -21,7 +21,7 @@ from numpy.lib.format import read_array
 
 from fuel.config_parser import config
 from fuel.remote.location import RemotePath
-from fuel.storage.file_bytes import FileBytes, Versioned
+from fuel.storage.file_bytes import FileBytes
 from fuel.storage.nodes import Node, check_virtual, find_node, linked_path
 from fuel.storage.open_files import OpenFile, open_files
 from fuel.storage.part_index import Arrays
@@ -35,7 +35,17 @@ logger = logging.getLogger(__name__)
 FORMAT = 2
 
 
-def kept_arrays(files: Sequence[Versioned], key: str) -> Arrays | None:
+class Identified(Protocol):
+    """Interface of a file, or a folder, that has an identity."""
+
+    path: str
+
+    @property
+    def identity(self) -> tuple[int, ...]:
+        """Equal for a file in one state."""
+
+
+def kept_arrays(files: Sequence[Identified], key: str) -> Arrays | None:
     """Return the arrays that were kept on disk under a key, for the present
     state of files; None if there are none, or if they are damaged.
 
@@ -71,7 +81,7 @@ def kept_arrays(files: Sequence[Versioned], key: str) -> Arrays | None:
     return arrays
 
 
-def keep_arrays(files: Sequence[Versioned], key: str, arrays: Arrays) -> None:
+def keep_arrays(files: Sequence[Identified], key: str, arrays: Arrays) -> None:
     """Keep arrays on disk under a key, for the present state of files.
 
     Arrays that were kept under this key for other states of the files are
@@ -113,7 +123,7 @@ def _checksum(path: str, arrays: Arrays) -> bytes:
     return digest.hexdigest().encode()
 
 
-def _path_of(files: Sequence[Versioned], key: str) -> str | None:
+def _path_of(files: Sequence[Identified], key: str) -> str | None:
     """Return the path of kept arrays; None if the cache on disk is turned
     off."""
     folder: str = config.remote_cache_path

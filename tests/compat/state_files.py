@@ -16,9 +16,9 @@ from fuel import config
 from fuel.datasets import (
     CIFAR10, CIFAR100, CSR, EMNIST, KMNIST, MNIST, STL10, SVHN, Adult,
     BinarizedMNIST, BinaryDataset, CalTech101Silhouettes, Categorical, CelebA,
-    Constant, CSVDataset, DogsVsCats, FashionMNIST, Flat, H5PYDataset,
-    HDF5Dataset, IndexableDataset, Iris, JSONLDataset, NPYDataset, Omniglot,
-    OneBillionWord, PerRun, PerStep, Ragged, Rows, Runs, Scaled,
+    Constant, CSVDataset, DogsVsCats, FashionMNIST, FilesDataset, Flat,
+    H5PYDataset, HDF5Dataset, IndexableDataset, Iris, JSONLDataset, NPYDataset,
+    Omniglot, OneBillionWord, PerRun, PerStep, Ragged, Rows, Runs, Scaled,
     TarDataset, TextFile, Windows, YouTubeAudio, random_split)
 from fuel.datasets.hdf5 import PytablesDataset
 from fuel.datasets.imagenet import ILSVRC2010, ILSVRC2012
@@ -201,6 +201,19 @@ def tokens(place):
     return BinaryDataset(path, '<u2')
 
 
+def files(place, table=''):
+    """Write a folder of files by class, or with a table of its files."""
+    folder = place.folder / f'files{table}'
+    for row in range(SIZE):
+        path = folder / 'ab'[row % 2] / f'{row:02}.png'
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b'%d' % row)
+    if table:
+        (folder / 'metadata.csv').write_text('file_name,n\n' + ''.join(
+            [f'{"ab"[row % 2]}/{row:02}.png,{row}\n' for row in range(SIZE)]))
+    return FilesDataset(folder, sources=('path', 'n')[bool(table):][:1])
+
+
 def archive(place, compressed):
     """Write an archive of arrays."""
     path = place.folder / 'arrays.npz'
@@ -351,6 +364,8 @@ PIPELINES = {
     'BinaryDataset': lambda place: shuffled(tokens(place)),
     'TarDataset': lambda place: shuffled(TarDataset(write_tar(
         place.folder / 'digits.tar', digits(count=SIZE)), ['cls', 'key'])),
+    'FilesDataset': lambda place: shuffled(files(place)),
+    'FilesDataset, table': lambda place: shuffled(files(place, '_table')),
     'Windows, targets': lambda place: shuffled(Windows(
         tokens(place), 3, stride=2, targets='next'), 2),
     'TextFile': lambda place: DataStream(TextFile(text(place), WORDS)),

@@ -7,6 +7,7 @@ from support import pipelines
 
 from fuel.datasets import (
     CSVDataset,
+    FilesDataset,
     H5PYDataset,
     IndexableDataset,
     IterableDataset,
@@ -47,6 +48,11 @@ DATASETS = {
     'TarDataset': lambda folder: TarDataset(folder / 'digits.tar'),
     'TarDataset split': lambda folder: TarDataset(
         folder / 'digits.tar', ['cls', 'jpg'], which_sets=('train',),
+        splits={'train': [7, 1, 12, 3, 4, 5, 0, 9, 13]}),
+    'FilesDataset': lambda folder: FilesDataset(folder / 'files'),
+    'FilesDataset table': lambda folder: FilesDataset(folder / 'named'),
+    'FilesDataset split': lambda folder: FilesDataset(
+        folder / 'files', which_sets=('train',),
         splits={'train': [7, 1, 12, 3, 4, 5, 0, 9, 13]}),
     'BinaryDataset': lambda folder: pipelines.tokens(folder),
     'Windows targets': lambda folder: pipelines.next_tokens(folder),

@@ -22,6 +22,7 @@ from fuel.datasets import (
     Categorical,
     Constant,
     CSVDataset,
+    FilesDataset,
     H5PYDataset,
     HDF5Dataset,
     IndexableDataset,
@@ -189,8 +190,21 @@ def write_files(folder):
     write_tfrecord(folder / 'examples.tfrecord', [
         example(label=[number], image=[b'%d' % number],
                 ids=list(range(number % 3))) for number in range(N)])
+    write_folders(folder)
     for number in range(2):
         (folder / f'{number}.txt').write_text('a b\nc\n\nb b a\n' * 2)
+
+
+def write_folders(folder):
+    """Write a folder of files by class, and one with a table of its files."""
+    for number in range(N):
+        for name in (f'files/{"ab"[number % 2]}/{number:02}',
+                     f'named/{number}'):
+            path = folder / f'{name}.png'
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b'%d' % number)
+    (folder / 'named' / 'metadata.csv').write_text('n,file_name\n' + ''.join(
+        [f'{number},{number}.png\n' for number in range(N)]))
 
 
 def write_cells(path):
@@ -592,6 +606,11 @@ PIPELINES = {
         dataset=TarDataset(f / 'digits.tar', ['cls', 'txt'])),
     'BinaryDataset': lambda f: batches(dataset=tokens(f)),
     'BinaryDataset examples': lambda f: examples(dataset=tokens(f)),
+    'FilesDataset': lambda f: batches(dataset=FilesDataset(f / 'files')),
+    'FilesDataset examples': lambda f: examples(
+        dataset=FilesDataset(f / 'files')),
+    'FilesDataset table': lambda f: batches(
+        dataset=FilesDataset(f / 'named')),
     'TFRecordDataset': lambda f: batches(
         dataset=TFRecordDataset(f / 'examples.tfrecord')),
     'TFRecordDataset examples': lambda f: examples(

@@ -1,0 +1,503 @@
+"""Data sets of the files in a folder."""
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Unpack
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.columns.base import written_call
+from fuel.datasets.csv import CSVDataset
+from fuel.datasets.folder_index import FolderIndex, folder_index
+from fuel.datasets.jsonl import JSONLDataset
+from fuel.datasets.options import DatasetOptions
+from fuel.datasets.records import RecordsDataset
+from fuel.datasets.shards.tar import KINDS
+from fuel.datasets.source_dataset import RowsDataset, texts_in
+from fuel.datasets.sources import RequestedReader, Requests, RowPlaces
+from fuel.datasets.splits import SPLITS
+from fuel.describe.pipeline import dataset_text
+from fuel.exceptions import StateMismatchError
+from fuel.remote.location import LocalPath, located
+from fuel.remote.urls import is_url
+from fuel.storage import Reader
+from fuel.storage.file_bytes import Ends
+from fuel.storage.mapped import ArrayReader
+from fuel.storage.reader import as_objects, no_ranges
+from fuel.utils import do_not_pickle_attributes
+from fuel.utils.checks import one_of
+from fuel.utils.io_counts import io_counts
+from fuel.utils.other_libraries import checked_path
+from fuel.utils.paths import refuse_special_file
+from fuel.utils.threads import map_chunks
+
+__all__ = ['FilesDataset']
+
+IndexArray = NDArray[numpy.intp]
+# The stage that decodes the files of each source, and their extensions.
+STAGES = {'image': 'ImagesFromBytes', 'audio': 'AudioFromBytes'}
+ENDINGS = {source: tuple([f'.{ending}' for ending, kind in KINDS.items()
+                          if kind.stage == stage])
+           for source, stage in STAGES.items()}
+# Tables of the files, as Hugging Face names them, and the column with the
+# path of each file.
+TABLES: Mapping[str, type[CSVDataset | JSONLDataset]] = {
+    'metadata.csv': CSVDataset, 'metadata.jsonl': JSONLDataset}
+NAME = 'file_name'
+# A pipe is opened without waiting for another program that writes to it.
+NOT_WAITING = getattr(os, 'O_NONBLOCK', 0)
+# Fewer files are read by one thread.
+FEW = 8
+
+
+class FilesReader(Reader):
+    """Reader of whole files, as bytes.
+
+    `index`: the index of the folder.
+    `rows`: for each row, the number of its file in the index.
+    `may_be_empty`: whether a file without bytes is an example.
+    """
+
+    def __init__(self, name: str, index: FolderIndex, rows: IndexArray,
+                 may_be_empty: bool) -> None:
+        super().__init__(index.path, name, rows.shape, numpy.dtype(object))
+        self.files = (index,)
+        self._index, self._rows = index, rows
+        self._may_be_empty = may_be_empty
+
+    def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
+        """Return no ranges, since all files are local."""
+        return no_ranges()
+
+    def _read_list(self, rows: IndexArray) -> NDArray[Any]:
+        self._check_list(rows)
+        files = self._rows[rows].tolist()
+        found = map_chunks(lambda first, stop: list(map(
+            self._read_file, files[first:stop])), len(files), FEW)
+        contents = [content for part in found for content in part]
+        io_counts.count(bytes_read=sum(map(len, contents)))
+        return as_objects(contents)
+
+    def _read_file(self, file: int) -> bytes:
+        """Return the bytes of a file that is the same as when its folder was
+        listed.
+
+        Its errors concern one example, so that they may be skipped.
+        """
+        index = self._index
+        path = os.path.join(index.path, index.name_of(file))
+        try:
+            with io.FileIO(path, opener=_open) as stream:
+                before = os.fstat(stream.fileno())
+                if not stat.S_ISREG(before.st_mode):
+                    refuse_special_file(path)
+                if before.st_ino != index.inodes[file] and (
+                        not index.is_same(index.folder_of(file))):
+                    raise OSError(
+                        f'{path!r} was replaced since its folder was listed: '
+                        f'begin another epoch, which reads the new file')
+                content = stream.readall()
+                after = os.fstat(stream.fileno())
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f'{path!r} was there when its folder was listed, and is gone: '
+                f'put it back, or make the data set again') from error
+        if len(content) != before.st_size or (
+                after.st_mtime_ns != before.st_mtime_ns):
+            raise OSError(f'{path!r} was written to while it was read: write '
+                          f'to another file, and rename that')
+        if not content and not self._may_be_empty:
+            raise ValueError(
+                f'{path!r} is empty: perhaps its download was broken off')
+        return content
+
+
+def _open(path: str, flags: int) -> int:
+    return os.open(path, flags | NOT_WAITING)
+
+
+class PathReader(Reader):
+    """Reader of the paths of files, relative to the folder."""
+
+    def __init__(self, index: FolderIndex, rows: IndexArray) -> None:
+        super().__init__(index.path, 'path', rows.shape, numpy.dtype(object))
+        self.files = (index,)
+        self._index, self._rows = index, rows
+
+    def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
+        """Return no ranges: the names are in memory."""
+        return no_ranges()
+
+    def _read_list(self, rows: IndexArray) -> NDArray[Any]:
+        self._check_list(rows)
+        return as_objects(list(map(
+            self._index.name_of, self._rows[rows].tolist())))
+
+
+class Arranged(NamedTuple):
+    """The files of a folder by splits and classes.
+
+    `order`: the numbers of the files, by split, class, folder and name.
+    `splits`: the name of the split of each folder of the index; '' if it has
+        no files, or none that belong to a split.
+    `classes`: the names of the classes; () if there is one class only.
+    `codes`: for each folder, the number of its class; -1 if it has no class.
+    """
+
+    order: IndexArray
+    splits: list[str]
+    classes: tuple[str, ...]
+    codes: NDArray[numpy.int64]
+
+
+def arrange(index: FolderIndex, files: IndexArray) -> Arranged:
+    """Find splits and classes by the names of the folders in which files lie.
+
+    A folder that contains only one folder is passed over. Then, if two folders
+    have usual names of splits, or all have, each folder is a split. The
+    folders in the splits, or else in the folder itself, are classes; those
+    further down belong to the class.
+    """
+    folder_of = index.folder_of(files)
+    used = numpy.unique(folder_of).tolist()
+    paths = {number: [name for name in index.folders[number].split('/')
+                      if name] for number in used}
+    depth = _branch(list(paths.values()), 0, is_split)
+    found = {path[depth] for path in paths.values() if len(path) > depth}
+    named = list(filter(is_split, found))
+    splits = [''] * len(index.folders)
+    if len(named) > 1 or (named and len(found) == 1):
+        for number, path in paths.items():
+            splits[number] = path[depth] if len(path) > depth else ''
+        depth += 1
+    depth = _branch([path for path in paths.values() if len(path) >= depth],
+                    depth, lambda name: False)
+    class_of = {number: path[depth] if len(path) > depth else ''
+                for number, path in paths.items()}
+    classes = sorted(set(class_of.values()) - {''})
+    known = {name: code for code, name in enumerate(classes)}
+    codes = numpy.full(len(index.folders), -1)
+    for number, name in class_of.items():
+        codes[number] = known.get(name, -1)
+    ranks = numpy.zeros(len(index.folders), numpy.intp)
+    ranks[sorted(used, key=lambda number: (
+        splits[number], class_of[number], index.folders[number]))] = (
+            numpy.arange(len(used)))
+    return Arranged(
+        files[numpy.argsort(ranks[folder_of], kind='stable')], splits,
+        tuple(classes) if len(classes) > 1 else (), codes)
+
+
+def is_split(name: str) -> bool:
+    """Return whether a folder has a usual name of a split."""
+    return SPLITS.fullmatch(name) is not None
+
+
+def _branch(paths: Sequence[Sequence[str]], depth: int, ends: Any) -> int:
+    """Return the first depth, from `depth` on, at which paths differ or end,
+    or at which all of them have a name for which `ends` is true."""
+    while True:
+        found = {path[depth] if len(path) > depth else '' for path in paths}
+        if len(found) != 1 or '' in found or any(map(ends, found)):
+            return depth
+        depth += 1
+
+
+@do_not_pickle_attributes('readers')
+class FilesDataset(RowsDataset):
+    """A data set whose examples are the files in a folder, such as pictures or
+    recordings.
+
+    The folders are listed once; what was listed is kept on disk. Later, only
+    folders that have changed are listed again. A file is opened when it is
+    read.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The folder.
+    endings : sequence of str, optional
+        Extensions of the files to use, such as ``('.npy',)``, in any case.
+        Defaults to None: those of pictures, if there are any, else those of
+        audio files, else all files.
+    which_sets : tuple of str, optional
+        The splits to use, concatenated in this order. Defaults to None: all
+        files.
+    splits : dict, optional
+        As for :class:`~fuel.datasets.npy.NPYDataset`. Defaults to the splits
+        that the folder has.
+    follow : {'folder', 'anywhere'}, optional
+        Whether links may lead out of the folder. Defaults to 'folder': such a
+        link is an error.
+    sources, axis_labels
+        As for :class:`Dataset`.
+
+    Attributes
+    ----------
+    num_examples : int
+    split_names : tuple of str
+        The splits that the folder has.
+    categories : dict of str to tuple
+        The names of the classes, as ``categories['label']``.
+    class_names : tuple of str or None
+        The same names.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such folder, it has no files, or a table names a file
+        that is not there.
+    ValueError
+        If a link leads out of the folder, a table has no column
+        ``file_name``, or a split is unknown.
+
+    Notes
+    -----
+    The sources are ``image``, ``audio`` or ``file``, the bytes of a file;
+    ``path``, its path in the folder; and ``label``, the number of its class,
+    if there are at least two classes.
+
+    Each folder is a class, with the files in all folders below it; the names
+    are numbered in sorted order, as torchvision's ``ImageFolder`` and Hugging
+    Face's ``imagefolder`` number them. All splits have the same classes. A
+    file that lies in no class has the label -1.
+
+    Folders with names such as ``train``, ``test`` and ``validation`` above the
+    classes are splits. If two folders have such names, the folders beside them
+    are splits too.
+
+    The files are in the order of splits, classes, folders and names. Those
+    whose names begin with a dot are left out, and so is ``Thumbs.db``.
+
+    If there is a file ``metadata.csv`` or ``metadata.jsonl`` in the folder, or
+    one in each split, each of its rows is an example. Its column ``file_name``
+    has the path of the file, relative to the table; its other columns are
+    sources, in place of ``label`` and ``path``. Their types are found as by
+    :class:`~fuel.datasets.csv.CSVDataset` and
+    :class:`~fuel.datasets.jsonl.JSONLDataset`.
+
+    When a file is read, it is an error if the file is gone, was replaced since
+    its folder was listed, or is written to; such examples can be skipped
+    (``on_error='skip'``). A picture without bytes is an error too.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> for name in ('cat/1.txt', 'cat/2.txt', 'dog/1.txt'):
+    ...     path = os.path.join(folder.name, name)
+    ...     os.makedirs(os.path.dirname(path), exist_ok=True)
+    ...     with open(path, 'w') as file:
+    ...         _ = file.write(f'This is {name}.')
+    >>> dataset = FilesDataset(folder.name)
+    >>> dataset.sources
+    ('file', 'label', 'path')
+    >>> dataset.categories['label']
+    ('cat', 'dog')
+    >>> dataset.get_data(None, 2)
+    (b'This is dog/1.txt.', np.int64(1), 'dog/1.txt')
+    >>> folder.cleanup()
+    """
+
+    unsaved_arguments = ('path', 'follow')
+    # A checksum of the names of the files.
+    _names: str | None = None
+
+    def __init__(self, path: Any, endings: Sequence[str] | None = None,
+                 which_sets: Sequence[str] | None = None,
+                 splits: Mapping[str, Any] | None = None,
+                 follow: str = 'folder',
+                 **kwargs: Unpack[DatasetOptions]) -> None:
+        given = checked_path(type(self).__name__, path)
+        if is_url(given):
+            raise ValueError(f'folders are of local files, got {given!r}: '
+                             f'copy it, or pack the files into tar archives')
+        self.path = LocalPath(given)
+        self.endings = None if endings is None else tuple(
+            texts_in('endings', endings, 'extensions'))
+        self.follow = one_of('follow', follow, ('folder', 'anywhere'))
+        self._splits = splits
+        self._load_for(kwargs.get('sources'))
+        super().__init__(
+            which_sets, self._found if splits is None else splits,
+            tuple(self.readers), **kwargs)
+
+    def load(self) -> None:
+        """List the folders that have changed, and find the files."""
+        if not os.path.isdir(located(self.path)):
+            raise FileNotFoundError(f'there is no folder {self.path!r}')
+        index = folder_index(located(self.path), self.follow == 'anywhere')
+        tables = find_tables(index) if self.endings is None else []
+        if tables:
+            table, files = _read_tables(index, tables)
+            source = next((source for source, endings in ENDINGS.items() if (
+                index.names.end_with(endings)[files].all())), 'file')
+            arranged = arrange(index, numpy.unique(files))
+        else:
+            source, chosen = self._choose(index)
+            arranged = arrange(index, chosen)
+            table, files = None, arranged.order
+        readers: dict[str, Reader] = {source: FilesReader(
+            source, index, files, source not in STAGES)}
+        folders = index.folder_of(files)
+        if table is not None:
+            if source in table.provides_sources:
+                raise ValueError(
+                    f'{tables[0]} has a column {source!r}, which is the name '
+                    f'of the source with the files: rename the column')
+            requests, types = Requests(table), table.known_types()
+            for name in table.provides_sources:
+                readers[name] = RequestedReader(
+                    requests, name, len(files), types.get(name))
+                readers[name].files = table.records.files
+        else:
+            if arranged.classes:
+                readers['label'] = ArrayReader(
+                    index.path, 'label', arranged.codes[folders], (index,))
+            readers['path'] = PathReader(index, files)
+        self._keep_names(index, files)
+        self.readers = readers
+        names = numpy.array(arranged.splits)[folders]
+        self._found = {name: numpy.flatnonzero(names == name)
+                        for name in sorted(set(arranged.splits)) if name}
+        self.class_names = arranged.classes if 'label' in readers else None
+        self._left_out = len(index.names) - len(files) - len(tables)
+
+    def _choose(self, index: FolderIndex) -> tuple[str, IndexArray]:
+        """Return the name of the source, and the files that are examples."""
+        kinds = ENDINGS if self.endings is None else {
+            next((source for source, known in ENDINGS.items()
+                  if {*self.endings} <= {*known}), 'file'): self.endings}
+        for source, endings in kinds.items():
+            found = numpy.flatnonzero(index.names.end_with(
+                [ending.lower() for ending in endings]))
+            if len(found):
+                return source, found
+        if self.endings is not None or not len(index.names):
+            raise FileNotFoundError(
+                f'{self.path!r} has no files, nor have its folders' if (
+                    not len(index.names)) else
+                f'none of the {len(index.names)} files in {self.path!r} ends '
+                f'with {", ".join(self.endings or ())}; there is '
+                f'{index.name_of(0)!r}')
+        return 'file', numpy.arange(len(index.names))
+
+    def _keep_names(self, index: FolderIndex, files: IndexArray) -> None:
+        """Keep a checksum of the names of files in order; refuse files with
+        other names than those that the data set had."""
+        chosen = numpy.zeros(len(index.names), bool)
+        chosen[files] = True
+        ends = index.names.ends
+        digest = hashlib.sha256(index.names.content[numpy.repeat(
+            chosen, numpy.diff(ends, prepend=0))])
+        digest.update(numpy.searchsorted(
+            numpy.flatnonzero(chosen), files).tobytes())
+        for folder, count in zip(*numpy.unique(
+                index.folder_of(files), return_counts=True), strict=True):
+            digest.update(f'{count} {index.folders[folder]}\0'.encode(
+                'utf-8', 'surrogateescape'))
+        names = digest.hexdigest()
+        if self._names not in (None, names):
+            raise StateMismatchError(
+                f'files were added to {self.path!r}, or removed or renamed, '
+                f'since the data set was made: make it again')
+        self._names = names
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        """Names of the splits that the folder has (tuple of str)."""
+        return tuple(self._found if self._splits is None else self._splits)
+
+    @property
+    def categories(self) -> dict[str, tuple[str, ...]]:
+        """The names of the classes, for the source ``label`` (dict)."""
+        return {'label': self.class_names} if self.class_names else {}
+
+    def kept_arguments(self) -> Mapping[str, object]:
+        """Return the arguments that a saved state must fit, and a checksum of
+        the names of the files."""
+        return {**super().kept_arguments(), 'files': self._names}
+
+    def places_of_rows(self, rows: IndexArray) -> RowPlaces:
+        """Return the files of rows."""
+        reader: Any = next(iter(self.readers.values()))
+        index = reader.files[0]
+        paths = [os.path.join(str(self.path), index.name_of(file))
+                 for file in reader._rows[rows].tolist()]
+        return RowPlaces(
+            paths, ('',), numpy.arange(len(rows)),
+            *numpy.zeros((2, len(rows)), numpy.intp))
+
+    def details(self) -> Sequence[str]:
+        """Return the folder, the stage that decodes the files, how many files
+        are left out, and the splits."""
+        source = next(iter(self.readers))
+        stage = STAGES.get(source)
+        return [str(self.path), *[
+            f'decode with {stage}(stream, which_sources=({source!r},))'
+        ] * bool(stage), *[
+            f'without {self._left_out} other files'] * bool(self._left_out),
+            *super().details()]
+
+    def __repr__(self) -> str:
+        """Return the call that makes the data set."""
+        named = {'endings': self.endings, 'which_sets': self.which_sets,
+                 'splits': self._splits, 'follow': None if (
+                     self.follow == 'folder') else self.follow,
+                 'sources': vars(self).get('_sources')}
+        return written_call(
+            type(self).__name__, [repr(str(self.path))], {
+                name: value for name, value in named.items()
+                if value is not None})
+
+    def __str__(self) -> str:
+        """Return the call, and the known facts about the data set."""
+        return f'{self!r}\n{dataset_text(self)}'
+
+
+def find_tables(index: FolderIndex) -> list[str]:
+    """Return the paths of the tables of files, relative to the folder."""
+    text = index.names.content.tobytes()
+    return [] if not any(name.encode() in text for name in TABLES) else [
+        index.name_of(file) for file in numpy.flatnonzero(
+            index.names.end_with(list(TABLES))).tolist()
+        if index.names[file] in TABLES]
+
+
+def _read_tables(index: FolderIndex, names: Sequence[str],
+                 ) -> tuple[RecordsDataset, IndexArray]:
+    """Return the data set of the rows of tables, and the number of the file
+    of each row."""
+    paths = [os.path.join(index.path, name) for name in names]
+    kinds = {TABLES[os.path.basename(name)] for name in names}
+    if len(kinds) > 1:
+        raise ValueError(f'{index.path!r} has tables of two kinds, '
+                         f'{", ".join(names)}: leave one kind of them')
+    build = partial(kinds.pop(), paths, dtypes={NAME: object})
+    try:
+        table: RecordsDataset = build(sources=(NAME,))
+    except ValueError as error:
+        raise ValueError(
+            f'{", ".join(paths)}: a table of files has a column {NAME!r}, '
+            f'relative to the table: {error}') from error
+    rows = numpy.arange(table.num_examples)
+    listed, = table.get_data(None, rows)
+    places = table.places_of_rows(rows)
+    numbers = {index.name_of(file): file for file in range(len(index.names))}
+    files = numpy.empty(len(rows), numpy.intp)
+    for row, (file, name) in enumerate(zip(
+            places.file.tolist(), listed, strict=True)):
+        wanted = os.path.normpath(os.path.join(
+            os.path.dirname(names[file]), str(name))).replace(os.sep, '/')
+        if wanted not in numbers:
+            raise FileNotFoundError(
+                f'{paths[file]}, row {int(places.row[row])}: there is no '
+                f'file {str(name)!r} beside it')
+        files[row] = numbers[wanted]
+    return build(), files
