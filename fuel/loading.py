@@ -60,7 +60,9 @@ def load(name: Files,
         :class:`~fuel.interop.arrow.ArrowDataset`.  Files that contain only
         numbers are read if the argument ``dtype`` is passed, such as
         ``fuel.load('train.bin', dtype='uint16')``; see
-        :class:`~fuel.datasets.BinaryDataset`.
+        :class:`~fuel.datasets.BinaryDataset`.  A folder of pictures or audio
+        files has their bytes, and their classes; see
+        :class:`~fuel.datasets.FilesDataset`.
     split : str or sequence of str, optional
         The split to use, or several splits; ``'all'`` means all rows.
         Defaults to None: the only split of a file in Fuel's own format, or of

@@ -66,12 +66,12 @@ ADVICE = {
                            'table to ArrowDataset of fuel.interop.arrow'),
     **dict.fromkeys(
         ('.bmp', '.gif', '.jpeg', '.jpg', '.png', '.tif', '.tiff', '.webp'),
-        'fuel-convert image_folder FOLDER makes an HDF5 file of images in a '
-        'folder for each class, which fuel.load opens'),
+        "FilesDataset('FOLDER') reads a folder of pictures, with or without a "
+        'folder for each class, and so does fuel.load'),
     **dict.fromkeys(
         ('.aif', '.aiff', '.flac', '.mp3', '.oga', '.ogg', '.opus', '.wav'),
-        'fuel-convert audio_folder FOLDER makes an HDF5 file of audio files '
-        'in a folder for each class, which fuel.load opens'),
+        "FilesDataset('FOLDER') reads a folder of audio files, with or "
+        'without a folder for each class, and so does fuel.load'),
     **dict.fromkeys(
         ('.avi', '.mkv', '.mov', '.mp4', '.webm'),
         'video is not read by Fuel: extract its frames, such as with ffmpeg')}
@@ -186,7 +186,8 @@ def advice_for(ending: str, folder: str = 'FOLDER') -> str:
                 "passed, such as fuel.load(PATH, dtype='uint16')")
     return ADVICE.get(
         ending, 'give other data to IndexableDataset or IterableDataset, or '
-                'convert it').replace('FOLDER', folder)
+                "convert it; FilesDataset('FOLDER') reads a folder of any "
+                'files as bytes').replace('FOLDER', folder)
 
 
 def shards_of_wids(path: str) -> list[str]:

@@ -8,6 +8,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -23,6 +24,7 @@ from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.formats import (
     ADVICE, DATA_ENDINGS, LITDATA, SHARDS, TABLES_OF_ARROW, TABLES_OF_TEXT,
     advice_for, format_of, is_litdata, is_zarr, shards_of_wids)
+from fuel.layouts.media import Entries, are_in
 from fuel.layouts.recognition import (
     PLAIN, find_call, find_known_call, seen_files)
 from fuel.storage.open_files import open_with_h5py
@@ -68,8 +70,13 @@ def open_files(files: Files, split: Split, layout: str | None,
     named = files
     if isinstance(files, (str, os.PathLike)) and os.path.isdir(files) and (
             not is_zarr(os.fsdecode(files))):
-        found = FolderFiles(
-            os.fsdecode(files), () if split is None else _names_of(split))
+        folder = os.fsdecode(files)
+        with closing(Entries()) as entries:
+            if are_in(folder, entries, kwargs):
+                _refuse_layout(layout, folder, 'files')
+                return _open_media(folder, split, kwargs)
+            found = FolderFiles(
+                folder, () if split is None else _names_of(split), entries)
         if found.are_tables():
             return _open_tables(found.folder, split, layout, kwargs)
         files, split, kwargs = _of_folder(found, split, kwargs)
@@ -120,6 +127,19 @@ def _refuse_layout(layout: str | None, path: str, kind: str) -> None:
         raise ValueError(
             f'layouts are of HDF5 files, and {path!r} has the format '
             f'{kind!r}: leave out layout={layout!r}')
+
+
+def _open_media(folder: str, split: Split,
+                kwargs: dict[str, Any]) -> Dataset:
+    """Return the data set of the pictures or the audio files in a folder."""
+    from fuel.datasets.files import FilesDataset
+    dataset = _open_split(partial(FilesDataset, folder), split, kwargs)
+    assert isinstance(dataset, FilesDataset)
+    names = dataset.split_names
+    if split is None and not {'splits', 'which_sets'} & kwargs.keys() and (
+            len(names) > 1):
+        raise must_name_splits(repr(folder), names, HOW_TO_SPLIT)
+    return dataset
 
 
 def _open_tables(folder: str, split: Split, layout: str | None,
@@ -380,12 +400,14 @@ class FolderFiles:
 
     `folder`: the path of the folder.
     `wanted`: the names of the splits to read, if there are such splits.
+    `entries`: the entries of folders that were listed before.
     """
 
-    def __init__(self, folder: str, wanted: Sequence[str] = ()) -> None:
+    def __init__(self, folder: str, wanted: Sequence[str] = (),
+                 entries: Entries | None = None) -> None:
         self.folder = folder
         self._wanted = wanted
-        self._found = _search(folder, wanted, DATA_ENDINGS)
+        self._found = _search(folder, wanted, DATA_ENDINGS, entries)
 
     def are_tables(self) -> bool:
         """Return whether all files are Parquet or Arrow.
@@ -440,13 +462,14 @@ class FolderFiles:
 
 
 def _search(folder: str, wanted: Sequence[str], endings: tuple[str, ...],
+            entries: Entries | None = None,
             ) -> tuple[dict[str, list[str]], str, bool]:
     """Return a dict from splits to their files with some extensions, the
     folder that was searched last, and whether that folder leads back to a
     folder above it."""
     seen = set()
     for _ in range(MOST_LEVELS):
-        files, folders = _look_into(folder, endings)
+        files, folders = _look_into(folder, endings, entries)
         seen.add(os.path.realpath(folder))
         if files:
             return {'': files}, folder, False
@@ -455,7 +478,7 @@ def _search(folder: str, wanted: Sequence[str], endings: tuple[str, ...],
         folder = folders[0]
         if os.path.realpath(folder) in seen:
             return {}, folder, True
-    found = {os.path.basename(one): _look_into(one, endings)[0]
+    found = {os.path.basename(one): _look_into(one, endings, entries)[0]
              for one in folders}
     splits = {name: paths for name, paths in found.items() if paths}
     if splits and all('=' in name for name in splits):
@@ -530,11 +553,12 @@ def _ending(path: str) -> str:
 
 
 def _look_into(folder: str, endings: tuple[str, ...] = DATA_ENDINGS,
+               listed: Entries | None = None,
                ) -> tuple[list[str], list[str]]:
     """Return the paths of the data files and of the folders in a folder, in
     natural order."""
     files, folders = [], []
-    with os.scandir(folder) as entries:
+    with (listed or Entries()).all(folder) as entries:
         for entry in entries:
             if entry.name.startswith('.') or is_hugging_face_cache(entry.name):
                 continue

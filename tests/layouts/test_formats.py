@@ -154,8 +154,10 @@ def test_hdf5_after_a_user_block(tmp_path, block):
     ('x.zip', b'PK\3\4 no archive', 'no format that is known'),
     ('x.h5', b'', 'is empty: perhaps it is still written'),
     ('x.bin', b'', 'is empty: perhaps it is still written'),
-    ('x.png', b'\x89PNG\r\n\x1a\n', 'fuel-convert image_folder FOLDER makes'),
-    ('x.mp3', b'ID3\4\0\0\0\0', 'fuel-convert audio_folder FOLDER makes'),
+    ('x.png', b'\x89PNG\r\n\x1a\n',
+     r"FilesDataset\('FOLDER'\) reads a folder of pictures"),
+    ('x.mp3', b'ID3\4\0\0\0\0',
+     r"FilesDataset\('FOLDER'\) reads a folder of audio files"),
     ('x.mp4', b'\0\0\0\x18ftyp', 'video is not read by Fuel'),
     ('x.xlsx', b'PK\3\4sheet', 'read it with pandas.read_excel, and pass the'),
     ('x.tar.gz', b'\x1f\x8barchive', 'unpack it'),
@@ -327,8 +329,7 @@ def test_folder_of_one_split_has_that_split(tmp_path):
 
 
 @pytest.mark.parametrize('name, text', [
-    ('0.png', r"It has '.*0\.png': fuel-convert image_folder {} makes"),
-    ('0.wav', r"It has '.*0\.wav': fuel-convert audio_folder {} makes"),
+    ('x.mp4', r"It has '.*x\.mp4': video is not read by Fuel: extract"),
     ('x.txt', r"It has '.*x\.txt': \.txt is text, .*fuel\.load\(PATH\)"),
     ('x.unknown', r"It has '.*x\.unknown': give other data to Indexable"),
     ('.hidden', 'it is empty$')])

@@ -1,0 +1,98 @@
+"""Folders of pictures or of audio files."""
+from __future__ import annotations
+
+import itertools
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from fuel.layouts.formats import (
+    ADVICE, DATA_ENDINGS, SHARDS, TABLES_OF_TEXT)
+
+# Most folders, and most entries of each, that are examined before all folders
+# are listed.
+FOLDERS, ENTRIES = 10, 1000
+
+
+class Entries:
+    """The entries of folders; each folder is listed once.
+
+    The first entries of a folder may be examined before all of them are
+    needed.
+    """
+
+    def __init__(self) -> None:
+        self._begun: dict[str, tuple[list[os.DirEntry[str]], Any]] = {}
+
+    def first(self, folder: str) -> list[os.DirEntry[str]]:
+        """Return the first entries of a folder."""
+        entries = os.scandir(folder)
+        found = list(itertools.islice(entries, ENTRIES))
+        self._begun[folder] = found, entries
+        return found
+
+    @contextmanager
+    def all(self, folder: str) -> Iterator[Iterable[os.DirEntry[str]]]:
+        """Return a context with all entries of a folder."""
+        found, entries = self._begun.pop(folder, None) or (
+            [], os.scandir(folder))
+        with entries:
+            yield itertools.chain(found, entries)
+
+    def close(self) -> None:
+        """Close the folders that were not listed to their end."""
+        for _, entries in self._begun.values():
+            entries.close()
+        self._begun.clear()
+
+
+def are_in(folder: str, entries: Entries, kwargs: Mapping[str, Any]) -> bool:
+    """Return whether a folder is one of pictures or audio files: whether it
+    has no files of data, and most of the other files are such files.
+
+    `kwargs`: arguments of the data set.
+    """
+    # Imported only for a folder, since most data sets are files.
+    from fuel.datasets.files import ENDINGS, find_tables
+    from fuel.datasets.folder_index import folder_index
+    media = tuple(itertools.chain.from_iterable(ENDINGS.values()))
+    if not _are_in_sample(folder, entries, media):
+        return False
+    index = folder_index(os.path.abspath(folder),
+                         kwargs.get('follow') == 'anywhere')
+    names = index.names
+    if names.end_with((*DATA_ENDINGS, *SHARDS)).any():
+        return False
+    found = names.end_with(media).sum()
+    others = names.end_with([*ADVICE.keys() - {*media}]).sum()
+    tables = names.end_with([*TABLES_OF_TEXT]).sum()
+    return bool(found and (find_tables(index) or (
+        found > tables and found >= others)))
+
+
+def _are_in_sample(folder: str, entries: Entries,
+                   endings: tuple[str, ...]) -> bool:
+    """Return whether a file with one of some extensions is among the first
+    entries of the first folders."""
+    pending = deque([folder])
+    for _ in range(FOLDERS):
+        if not pending:
+            break
+        for entry in entries.first(pending.popleft()):
+            if entry.name.lower().endswith(endings):
+                return True
+            if len(pending) < FOLDERS and _is_folder(entry):
+                pending.append(entry.path)
+    return False
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder that may be searched."""
+    try:
+        return not entry.name.startswith('.') and entry.is_dir() and (
+            os.access(entry.path, os.R_OK | os.X_OK))
+    except OSError:
+        # Another function reports links that lead back to themselves.
+        return False
