@@ -1,29 +1,34 @@
-"""Measure tar archives of samples, beside plain reads of the same bytes.
+"""Measure tar archives of samples, and folders of files, beside plain reads.
 
     python benchmarks/records.py [--tiny] [--peer webdataset]
 
 Prints how long the index of an archive of 100,000 members takes, in a file of
 10 GB with holes, and later, with the bytes that are read and the memory; and
 the rate of shuffled members beside `os.preadv` of the same ranges into one
-buffer. With ``--peer webdataset``, which reads in order, its rate too.
+buffer. Also how long the index of a folder of 200,000 files in 1,000 folders
+takes beside `os.listdir` of the same folders, sorted, and later; and the rate
+of shuffled files beside plain reads. With ``--peer webdataset``, which reads
+in order, its rate too.
 """
 import importlib.util
 import io
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
 import time
+import timeit
 from pathlib import Path
 
 import measure
 import numpy
 
 from fuel import config
-from fuel.datasets import TarDataset
+from fuel.datasets import FilesDataset, TarDataset
 from fuel.streams import DataStream
 
 BATCH = 64
@@ -163,6 +168,54 @@ def members(folder, options):
     return rows
 
 
+def write_folders(folder, folders, files, content=b''):
+    """Write folders of files; return the paths of the folders."""
+    paths = [folder / f'class{number:04}' for number in range(folders)]
+    for path in paths:
+        path.mkdir(parents=True)
+        for number in range(files):
+            (path / f'img_{number * 7919 % 100_003:06}.jpg').write_bytes(
+                content)
+        # Folders that were changed just now are listed again.
+        os.utime(path, ns=(10 ** 18, 10 ** 18))
+    os.utime(folder, ns=(10 ** 18, 10 ** 18))
+    return paths
+
+
+def of_folders(folder, tiny, how):
+    """Return the rows of the table about folders."""
+    many, few = folder / 'many', folder / 'few'
+    paths = write_folders(many, *((10, 200) if tiny else (1000, 200)))
+    cache = folder / 'cache' / 'indexes'
+
+    def listed():
+        return [sorted(os.listdir(path)) for path in paths]
+
+    def first():
+        shutil.rmtree(cache, ignore_errors=True)
+        return FilesDataset(many)
+
+    ratio = measure.compare(listed, first, **how)
+    later = min(timeit.repeat(lambda: FilesDataset(many), number=1, repeat=5))
+    count = len(FilesDataset(many))
+    names = [path / name for path in write_folders(
+        few, 10, 20 if tiny else 500, random.Random(0).randbytes(20_000))
+             for name in sorted(os.listdir(path))]
+
+    def plain():
+        for place in numpy.random.permutation(len(names)).tolist():
+            with open(names[place], 'rb', 0) as file:
+                file.read()
+
+    return [
+        (f'first index of {count} files, of os.listdir, sorted', str(ratio),
+         'at least 0.5'),
+        (f'index of {count} files, later', f'{later:.3f} s',
+         'at most 0.2 s'),
+        ('shuffled files, of open and read', str(measure.compare(
+            plain, epochs(FilesDataset(few, sources=('image',))), **how)), '')]
+
+
 def main():
     """Print the table."""
     parser = measure.parser(__doc__)
@@ -173,7 +226,8 @@ def main():
         folder = Path(name)
         config.remote_cache_path = str(folder / 'cache')
         began = time.perf_counter()
-        rows = [*index(folder, options.tiny), *members(folder, options)]
+        rows = [*index(folder, options.tiny), *members(folder, options),
+                *of_folders(folder, options.tiny, options.how)]
         measure.print_table(rows)
         print(f'in {time.perf_counter() - began:.0f} s')
     measure.print_versions('webdataset')
