@@ -1,6 +1,6 @@
-"""Spans of files, each read into a bytes object of its own."""
+"""Spans of files, each read into a bytes object or a row of an array."""
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 
 cdef extern from *:
@@ -84,3 +84,36 @@ def read_spans(const int64_t[::1] descriptors, const int64_t[::1] addresses,
     finally:
         free(places)
     return found
+
+
+def fill_rows(const int64_t[::1] descriptors, const int64_t[::1] addresses,
+              uint8_t[:, ::1] rows):
+    """Read a span of each file into a row of an array.
+
+    `descriptors`, `addresses`: as for :func:`read_spans`.
+    Returns: the number of the first row that cannot be read in full; -1 if
+        there is none.
+
+    Examples
+    --------
+    >>> import numpy, tempfile
+    >>> rows = numpy.empty((2, 2), numpy.uint8)
+    >>> with tempfile.TemporaryFile(buffering=0) as file:
+    ...     _ = file.write(b'abcdef')
+    ...     fill_rows(numpy.full(2, file.fileno()), numpy.array([4, 1]), rows)
+    -1
+    >>> rows.tobytes()
+    b'efbc'
+    """
+    cdef Py_ssize_t size = rows.shape[1], place
+    if not (descriptors.shape[0] == addresses.shape[0] == rows.shape[0]):
+        raise ValueError('descriptors, addresses and rows differ in length')
+    if size:
+        with nogil:
+            for place in range(rows.shape[0]):
+                if fuel_read_at(<int>descriptors[place],
+                                <char *>&rows[place, 0], size,
+                                addresses[place]) != size:
+                    with gil:
+                        return place
+    return -1

@@ -163,7 +163,11 @@ class FieldReader(Reader):
 
     def _read_list(self, rows: IndexArray) -> NDArray[Any]:
         self._check_list(rows)
-        contents = self._contents(rows)
+        return self._values(rows, self._contents(rows))
+
+    def _values(self, rows: IndexArray,
+                contents: list[bytes | None]) -> NDArray[Any]:
+        """Return the values of rows from their bytes."""
         if self.field.decode is None and self.dtype.hasobject:
             return numpy.array(contents, object)
         batch = numpy.empty((len(rows), *self.shape[1:]), self.dtype)
@@ -190,33 +194,55 @@ class FieldReader(Reader):
         numbers = part_numbers(self._origins, starts)
         if not here.all():
             numbers[~here], sizes = 0, numpy.where(here, sizes, -1)
-        with contextlib.ExitStack() as stack:
-            if self._paging is not None and self._paging.fetches_first:
-                stack.enter_context(self._paging.fetched(
-                    starts[here], sizes[here]))
-            if self._is_plain:
-                contents: list[bytes | None] = read_spans(
-                    self._descriptors[numbers],
-                    starts - self._origins[numbers], sizes)
-                io_counts.count(bytes_read=int(sizes[here].sum()))
-            else:
-                contents = [
-                    None if start < 0 else self._read_span(start, size)
-                    for start, size in zip(
-                        starts.tolist(), sizes.tolist(), strict=True)]
-        for number in {*numbers[here].tolist()}:
-            self.files[number].check()
-        if contents.count(None) > len(rows) - here.sum():
-            lost = next(place for place, content in enumerate(contents)
-                        if content is None and here[place])
-            raise DamagedFileError(
-                f'{self._place_of(int(rows[lost]))}: {sizes[lost]} bytes '
-                f'cannot be read: the disk or the file is damaged')
+        with self._fetched(starts[here], sizes[here]):
+            contents = self._read_spans(numbers, starts, sizes)
+        self._check_files(numbers[here])
+        self._refuse_lost(rows, contents, sizes)
         return contents
+
+    def _fetched(self, starts: Ends, sizes: Ends,
+                 ) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which spans are fetched, if they must be."""
+        if self._paging is None or not self._paging.fetches_first:
+            return contextlib.nullcontext()
+        return self._paging.fetched(starts, sizes)
+
+    def _read_spans(self, numbers: IndexArray, starts: Ends,
+                    sizes: Ends) -> list[bytes | None]:
+        """Return the bytes of spans; None for a negative size, and for a span
+        that cannot be read in full.
+
+        `numbers`: the number of the file of each span.
+        """
+        if self._is_plain:
+            io_counts.count(bytes_read=int(sizes[sizes > 0].sum()))
+            return read_spans(self._descriptors[numbers],
+                              starts - self._origins[numbers], sizes)
+        return [None if size < 0 else self._read_span(start, size)
+                for start, size in zip(
+                    starts.tolist(), sizes.tolist(), strict=True)]
 
     def _read_span(self, start: int, size: int) -> bytes | None:
         content = self._file.read(start, size)
         return content if len(content) == size else None
+
+    def _check_files(self, numbers: IndexArray) -> None:
+        """Raise DamagedFileError if one of some files was changed."""
+        for number in {*numbers.tolist()}:
+            self.files[number].check()
+
+    def _refuse_lost(self, rows: IndexArray, contents: list[bytes | None],
+                     sizes: Ends) -> None:
+        """Raise DamagedFileError if a span of rows was not read in full."""
+        if contents.count(None) > (sizes < 0).sum():
+            lost = next(place for place, content in enumerate(contents)
+                        if content is None and sizes[place] >= 0)
+            raise self._cut_off(int(rows[lost]), int(sizes[lost]))
+
+    def _cut_off(self, row: int, size: int) -> DamagedFileError:
+        return DamagedFileError(
+            f'{self._place_of(row)}: {size} bytes cannot be read: the disk or '
+            f'the file is damaged')
 
     def _place_of(self, row: int) -> str:
         return f'{self.where(row)}, source {self.name!r}'
