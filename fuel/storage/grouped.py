@@ -196,9 +196,15 @@ class DecodedGroups:
             newest = self._newest = group, self.store.get(group, self.decode)
         return newest[1]
 
-    def is_newest(self, group: int) -> bool:
-        """Return whether a group is the one that was read last."""
-        return self._newest is not None and self._newest[0] == group
+    def get_recent(self, group: int) -> Decoded:
+        """Return the rows of a group, which is then the last one to be
+        evicted."""
+        if self._newest is None or self._newest[0] != group:
+            # The clock is advanced only at the first read of a group. The
+            # newest group is held in any case, but groups that were decoded
+            # ahead are protected from eviction only by their time.
+            self.store.slots.last_used[group] = self.store.cache.clock.tick()
+        return self.get(group)
 
     def decode(self, numbers: Sequence[int], outs: list[Any]) -> None:
         """Put the decoded arrays of groups into a list.
@@ -256,13 +262,7 @@ class ObjectGroups:
 
     def read(self, part: int, rows: IndexArray) -> NDArray[Any]:
         """Return copies of rows of a group."""
-        if not self._decoded.is_newest(part):
-            # The clock is advanced only at the first read of a group. The
-            # newest group is held in any case, but groups that were decoded
-            # ahead are protected from eviction only by their time.
-            store = self._decoded.store
-            store.slots.last_used[part] = store.cache.clock.tick()
-        found = self._decoded.get(part)[rows]
+        found = self._decoded.get_recent(part)[rows]
         if self._groups.check is not None:
             self._groups.check(part)
         return own_objects(found)
