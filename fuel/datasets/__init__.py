@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from fuel.datasets.omniglot import Omniglot as Omniglot
     from fuel.datasets.random_splits import random_split as random_split
     from fuel.datasets.runs import Runs as Runs
+    from fuel.datasets.shards.mds import MDSDataset as MDSDataset
     from fuel.datasets.shards.tar import TarDataset as TarDataset
     from fuel.datasets.shards.tfrecord import (
         TFRecordDataset as TFRecordDataset)
@@ -58,6 +59,7 @@ _LAZY = {'BinaryDataset': 'binary', 'CSR': 'columns', 'CSVDataset': 'csv',
          'Categorical': 'columns', 'Constant': 'columns',
          'FilesDataset': 'files', 'Flat': 'columns',
          'HDF5Dataset': 'hdf5_dataset', 'JSONLDataset': 'jsonl',
+         'MDSDataset': 'shards.mds',
          'NPYDataset': 'npy', 'PerRun': 'columns', 'PerStep': 'columns',
          'Ragged': 'columns', 'Rows': 'columns', 'Runs': 'runs',
          'Scaled': 'columns', 'TFRecordDataset': 'shards.tfrecord',

@@ -25,6 +25,8 @@ ZIP_SIGNATURE = b'PK\x03\x04'
 TAR_SIGNATURE = 257, b'ustar'
 # The folder of a Zarr array or group contains one of these files.
 ZARR_FILES = ('zarr.json', '.zarray', '.zgroup')
+# The folder of shards of MDS, or of LitData, contains this file.
+INDEX = 'index.json'
 # Formats by extension, since text has no signature.
 TABLES_OF_TEXT = {'.csv': 'csv', '.tsv': 'tsv', '.jsonl': 'jsonl',
                   '.ndjson': 'jsonl'}
@@ -79,7 +81,7 @@ ADVICE = {
 
 def format_of(path: str, has_dtype: bool = False) -> str:
     """Return the format of a file: 'hdf5', 'npy', 'npz', 'parquet', 'arrow',
-    'zarr', 'tar', 'wids', 'tfrecord', 'csv', 'tsv', 'jsonl', 'text' or
+    'zarr', 'tar', 'wids', 'tfrecord', 'mds', 'csv', 'tsv', 'jsonl', 'text' or
     'binary'.
 
     `has_dtype`: whether the type of the numbers in a file is given. The file
@@ -103,8 +105,11 @@ def format_of(path: str, has_dtype: bool = False) -> str:
     except (OSError, ValueError):
         # For a folder, a server may answer with any error.
         if isinstance(path, RemotePath) and os.path.splitext(
-                file_name(path))[1] in ('', '.zarr') and is_zarr(path):
-            return 'zarr'
+                file_name(path))[1] in ('', '.zarr'):
+            if is_zarr(path):
+                return 'zarr'
+            if _has_object(path.joined(INDEX)):
+                return 'mds'
         raise
 
 
@@ -164,6 +169,8 @@ def _format_of_file(path: str) -> str:
         return 'tar'
     if ending == '.json' and WIDS in file.read(0, 1 << 12):
         return 'wids'
+    if file_name(path) == INDEX and is_mds(path):
+        return 'mds'
     if ending == '.json' and is_litdata(path):
         advice = LITDATA
     elif is_page:
@@ -216,6 +223,12 @@ def is_litdata(path: str) -> bool:
     head = raw_file_at(path).read(0, 1 << 12)
     return head.lstrip().startswith(b'{') and all(
         name in head for name in (b'"chunks"', b'"chunk_bytes"'))
+
+
+def is_mds(path: str) -> bool:
+    """Return whether a file is the index of shards of MDS."""
+    head = raw_file_at(path).read(0, 1 << 12)
+    return head.lstrip().startswith(b'{') and b'"shards"' in head
 
 
 def is_zarr(folder: str) -> bool:

@@ -24,6 +24,7 @@ from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.formats import (
     ADVICE, DATA_ENDINGS, LITDATA, SHARDS, TABLES_OF_ARROW, TABLES_OF_TEXT,
     advice_for, format_of, is_litdata, is_zarr, shards_of_wids)
+from fuel.layouts.mds import choose_indexes, find_indexes
 from fuel.layouts.media import Entries, are_in
 from fuel.layouts.recognition import (
     PLAIN, find_call, find_known_call, seen_files)
@@ -46,6 +47,7 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     'tfrecord': ('fuel.datasets.shards.tfrecord', 'TFRecordDataset', {}),
     'parquet': ('fuel.interop.arrow', 'ArrowDataset', {}),
     'arrow': ('fuel.interop.arrow', 'ArrowDataset', {}),
+    'mds': ('fuel.datasets.shards.mds', 'MDSDataset', {}),
     'tar': ('fuel.datasets.shards.tar', 'TarDataset', {}),
     'zarr': ('fuel.interop.zarr', 'ZarrDataset', {})}
 # Formats whose files may have the name of a split in their names.
@@ -77,9 +79,14 @@ def open_files(files: Files, split: Split, layout: str | None,
                 return _open_media(folder, split, kwargs)
             found = FolderFiles(
                 folder, () if split is None else _names_of(split), entries)
-        if found.are_tables():
+        indexes = {} if found.has_data else find_indexes(folder)
+        if indexes:
+            files, split = choose_indexes(
+                folder, indexes, split, HOW_TO_SPLIT)
+        elif found.are_tables():
             return _open_tables(found.folder, split, layout, kwargs)
-        files, split, kwargs = _of_folder(found, split, kwargs)
+        else:
+            files, split, kwargs = _of_folder(found, split, kwargs)
     given = as_files(files, kwargs.get('storage_options'))
     paths = expand(given)
     if isinstance(given, str) and given != paths[0]:
@@ -408,6 +415,11 @@ class FolderFiles:
         self.folder = folder
         self._wanted = wanted
         self._found = _search(folder, wanted, DATA_ENDINGS, entries)
+
+    @property
+    def has_data(self) -> bool:
+        """Whether there are data files (bool)."""
+        return bool(self._found[0])
 
     def are_tables(self) -> bool:
         """Return whether all files are Parquet or Arrow.

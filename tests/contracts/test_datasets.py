@@ -12,6 +12,7 @@ from fuel.datasets import (
     IndexableDataset,
     IterableDataset,
     JSONLDataset,
+    MDSDataset,
     NPYDataset,
     Runs,
     TarDataset,
@@ -56,6 +57,10 @@ DATASETS = {
         splits={'train': [7, 1, 12, 3, 4, 5, 0, 9, 13]}),
     'BinaryDataset': lambda folder: pipelines.tokens(folder),
     'Windows targets': lambda folder: pipelines.next_tokens(folder),
+    'MDSDataset': lambda folder: MDSDataset(folder / 'mds'),
+    'MDSDataset split': lambda folder: MDSDataset(
+        folder / 'packed', ['id', 'text'], which_sets=('train',),
+        splits={'train': [7, 1, 12, 3, 4, 5, 0, 9, 13]}),
     'TFRecordDataset': lambda folder: TFRecordDataset(
         folder / 'examples.tfrecord'),
     'TFRecordDataset split': lambda folder: TFRecordDataset(

@@ -12,6 +12,7 @@ from unittest import mock
 import h5py
 import numpy
 from PIL import Image
+from support.mds_files import write_mds
 from support.sparse_rows import SparseDataset, random_csr
 from support.tar_files import digits, write_tar
 from support.tfrecord_files import example, write_tfrecord
@@ -28,6 +29,7 @@ from fuel.datasets import (
     IndexableDataset,
     IterableDataset,
     JSONLDataset,
+    MDSDataset,
     NPYDataset,
     PerRun,
     PerStep,
@@ -187,6 +189,12 @@ def write_files(folder):
                        'tags': [{'is_odd': bool(number % 2)}]}, file)
             file.write('\n')
     write_tar(folder / 'digits.tar', digits(count=N))
+    columns = {'id': ('int', 8), 'text': ('str', None)}
+    samples = [[number.to_bytes(8, 'little'), b'a' * number]
+               for number in range(N)]
+    write_mds(folder / 'mds', columns, [samples[:5], samples[5:]])
+    write_mds(folder / 'packed', columns, [samples[:5], samples[5:]],
+              compression='gz')
     write_tfrecord(folder / 'examples.tfrecord', [
         example(label=[number], image=[b'%d' % number],
                 ids=list(range(number % 3))) for number in range(N)])
@@ -611,6 +619,10 @@ PIPELINES = {
         dataset=FilesDataset(f / 'files')),
     'FilesDataset table': lambda f: batches(
         dataset=FilesDataset(f / 'named')),
+    'MDSDataset': lambda f: batches(dataset=MDSDataset(f / 'mds')),
+    'MDSDataset compressed': lambda f: batches(
+        dataset=MDSDataset(f / 'packed')),
+    'MDSDataset examples': lambda f: examples(dataset=MDSDataset(f / 'mds')),
     'TFRecordDataset': lambda f: batches(
         dataset=TFRecordDataset(f / 'examples.tfrecord')),
     'TFRecordDataset examples': lambda f: examples(
