@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 from fuel.epochs.epoch import Epoch
+from fuel.epochs.examples import SourceExamples
 from fuel.epochs.state import Position, position_of
 from fuel.kernels.epoch_iterator import (
     MeasuredItem, StageMeter, Waiting, now)
@@ -29,6 +30,8 @@ _POLL_SECONDS = 0.1
 
 #: A function of a stage and an item, which returns the item transformed.
 Transform = Callable[[Any, Any], Any]
+#: A function that returns the examples of an item, None if not known.
+Note = Callable[[], SourceExamples | None]
 
 
 class TransformAsRead:
@@ -146,11 +149,13 @@ class _Entry(NamedTuple):
     At the end of the epoch, the error is StopIteration.
 
     `position`: position of the stream below after this item was read.
+    `examples`: the examples of the item, if they are noted and known.
     """
 
     task: Task | None
     error: Exception | None
     position: Position | State | Exception
+    examples: SourceExamples | None
 
 
 class ReadAhead:
@@ -158,11 +163,17 @@ class ReadAhead:
 
     `source`: the epoch iterator that is prefetched.
     `data_stream`: the stream of that iterator.
+    `note`: returns the examples of the item that `source` has read last; None
+        if no stage asks for the examples of each item.
+    `examples`: those of the item that was delivered last, if noted and known.
     """
 
+    examples: SourceExamples | None = None
+
     def __init__(self, source: Any, stages: Sequence[tuple[Any, Transform]],
-                 threads: Threads) -> None:
+                 threads: Threads, note: Note | None = None) -> None:
         self.source = source
+        self.note = note
         self.data_stream = source.data_stream
         self._stages = stages
         self._threads = threads
@@ -179,7 +190,7 @@ class ReadAhead:
         if not self._entries:
             raise StopIteration
         entry = self._entries.popleft()
-        self._position = entry.position
+        self._position, self.examples = entry.position, entry.examples
         if entry.error is not None:
             raise entry.error
         assert entry.task is not None
@@ -204,8 +215,11 @@ class ReadAhead:
     def _read(self) -> None:
         task: Task | None = None
         failure: Exception | None = None
+        examples: SourceExamples | None = None
         try:
             item = next(self.source)
+            if self.note is not None:
+                examples = self.note()
             task = Task(item, [
                 (stage, transform.bind() if isinstance(
                     transform, TransformAsRead) else transform)
@@ -219,7 +233,7 @@ class ReadAhead:
             with suppress(RuntimeError):
                 self._threads.submit(task)
         self._entries.append(_Entry(
-            task, failure, _kept(position_of(self.source))))
+            task, failure, _kept(position_of(self.source)), examples))
 
     def get_position(self) -> Position | State | Exception:
         """Return the position that `source` had after it read the item that
@@ -289,15 +303,17 @@ class TaskItems:
         self.child = None
 
 
-def run_in_threads(run: Sequence[Any], below: Any, threads: Threads) -> None:
+def run_in_threads(run: Sequence[Any], below: Any, threads: Threads,
+                   note: Note | None = None) -> None:
     """Let a run of pure stages make its items in threads.
 
     `run`: the epoch iterators of the stages, the innermost first; their
         readers are open.
     `below`: the epoch iterator of the stream below the run.
+    `note`: see :class:`ReadAhead`.
     """
     stages = [(each.data_stream, each.epoch.reader.transform) for each in run]
-    child: Any = ReadAhead(below, stages, threads)
+    child: Any = ReadAhead(below, stages, threads, note)
     run[0].epoch.attributes['child_epoch_iterator'] = child
     for place, each in enumerate(run):
         each.epoch.reader = TaskItems(

@@ -76,8 +76,8 @@ def source_examples(iterator: Iterator[Any] | ReadAhead,
     `count`: number of items.
     """
     if isinstance(iterator, ReadAhead):
-        return _examples_before(
-            iterator.source, iterator.num_ahead, count)
+        return iterator.examples if iterator.note and count == 1 else (
+            _examples_before(iterator.source, iterator.num_ahead, count))
     if not isinstance(iterator, EpochIterator):
         # A stream of another library's makes its own.
         return None

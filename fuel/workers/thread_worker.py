@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from fuel.epochs.ahead import run_in_threads
-from fuel.epochs.pipeline import can_seek
+from fuel.epochs.pipeline import can_seek, source_examples
 from fuel.epochs.stage import children_of, stage_of
 from fuel.exceptions import WorkerError
 from fuel.iterator import DataIterator
@@ -184,7 +184,8 @@ def _run_ahead(iterator: Any, threads: Crew, *,
     if run and (not ends_early or (
             isinstance(below, DataIterator)
             and can_seek(below.data_stream))):
-        run_in_threads(run[::-1], below, threads)
+        run_in_threads(run[::-1], below, threads, partial(
+            source_examples, below, 1) if run[-1].epoch.is_asked else None)
     if not isinstance(below, DataIterator):
         return
     stage = stage_of(below.data_stream)

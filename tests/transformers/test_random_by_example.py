@@ -249,6 +249,16 @@ def test_workers_and_threads_draw_alike(name, kind, count):
         assert check(name, stream) >= 2 * N
 
 
+@pytest.mark.parametrize('below', sorted(BELOW.keys() - {'MultiThreading'}))
+@pytest.mark.parametrize('name', ['crop', 'Jitter'])
+def test_draws_above_items_that_are_prefetched(name, below):
+    """Threads run a pure stage ahead of the stage that draws."""
+    form, place = STAGES[name]
+    stream = Cast(BELOW[below](form), 'int64', which_sources='number')
+    with MultiThreading(place(stream), num_threads=2) as stream:
+        assert check(name, stream)
+
+
 @pytest.fixture(scope='module')
 def another_process():
     """Return the process in which saved positions are continued."""
