@@ -22,9 +22,6 @@ def pytest_configure(config):
         # It would ask the package index for a newer version.
         os.environ.setdefault('NO_ALBUMENTATIONS_UPDATE', '1')
         importlib.import_module('support.torchvision_operators')
-    if 'records' in config.getoption('bridges'):
-        # webdataset leaves files open.
-        config.addinivalue_line('filterwarnings', 'ignore::ResourceWarning')
     if 'trainers' in config.getoption('bridges'):
         import_trainers()
     if 'ray' in config.getoption('bridges'):

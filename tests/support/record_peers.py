@@ -1,16 +1,21 @@
 """Files of records by the writers of other libraries, read by their readers.
 
-Run with ``tests`` in ``PYTHONPATH``, where the libraries are installed, it
-writes the files in tests/datasets/shards/written anew; see `PEERS`. Tests
-compare Fuel's rows of these files with the samples that the reader of the
-library returned, which are beside them.
+Run as ``record_peers.py [FOLDER COUNT [NAME ...]]``, with ``tests`` in
+``PYTHONPATH``, where the libraries are installed, it writes files of each
+library in `PEERS` into a folder with its name, and beside that the samples
+that the reader of the library returns. Without arguments, it writes those that
+are kept in tests/datasets/shards/written.
 """
 import base64
-import contextlib
+import csv
+import importlib
 import io
 import json
+import os
 import shutil
 import sys
+import tempfile
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +30,7 @@ from fuel.streams import DataStream
 TESTS = Path(__file__).resolve().parents[1]
 WRITTEN = TESTS / 'datasets' / 'shards' / 'written'
 # Number of samples of the files that are kept.
-KEPT = 5
+COUNT = 5
 
 
 class Peer(NamedTuple):
@@ -34,11 +39,13 @@ class Peer(NamedTuple):
     `write`: takes a new folder and the number of samples.
     `read`: takes the folder, and returns the sources of each sample.
     `source`: has another value in each sample.
+    `options`: of `fuel.load`.
     """
 
     write: Any
     read: Any
     source: str
+    options: Any = None
 
 
 def plain(value):
@@ -64,17 +71,6 @@ def plain_rows(names, columns):
     """Return the samples of a batch, as `plain` makes them."""
     return [dict(zip(names, map(plain, row), strict=True))
             for row in zip(*columns, strict=True)]
-
-
-@contextlib.contextmanager
-def installed_first():
-    """Let no folder of the tests hide a library."""
-    path = list(sys.path)
-    sys.path[:] = [each for each in path if Path(each).resolve() != TESTS]
-    try:
-        yield
-    finally:
-        sys.path[:] = path
 
 
 def stream_over(folder, sources=None):
@@ -148,7 +144,66 @@ def read_tars(folder):
                if not name.startswith('__')}
 
 
-# --- tfrecord --------------------------------------------------------------
+# --- Streaming -------------------------------------------------------------
+
+MDS_COLUMNS = {
+    'amount': 'str_int', 'any': 'ndarray', 'data': 'bytes',
+    'half': 'float16', 'image': 'jpeg', 'label': 'int', 'mask': 'png',
+    'meta': 'json', 'photo': 'pil', 'rows': 'ndarray:int32',
+    'share': 'str_float', 'text': 'str', 'tiny': 'uint8',
+    'vector': 'ndarray:float32:2,2'}
+
+
+def import_streaming():
+    """Return `streaming`, which needs torchvision."""
+    importlib.import_module('support.torchvision_operators')
+    return importlib.import_module('streaming')
+
+
+def write_mds(folder, count, **options):
+    """Write shards by `streaming`."""
+    streaming = import_streaming()
+    with streaming.MDSWriter(
+            out=str(folder), columns=MDS_COLUMNS,
+            size_limit=700 * count, progress_bar=False, **options) as writer:
+        for number in range(count):
+            image = Image.open(io.BytesIO(picture(number, 'JPEG')))
+            # Its files are written by the library.
+            mask = Image.fromarray(pixels(number, 4, 5))
+            writer.write({
+                'amount': (-7) ** number, 'data': bytes([number]),
+                'any': numpy.full((number % 3 + 1, 2), number, 'f8'),
+                'half': numpy.float16(number / 8), 'image': image,
+                'label': number, 'mask': mask,
+                'meta': {'name': text(number), 'no': None, 'n': [number]},
+                'photo': Image.fromarray(pixels(number, 3, 4, 3)),
+                'rows': numpy.arange(number % 4 * 2 + 2, dtype='i4').reshape(
+                    -1, 2), 'share': number / 3, 'text': text(number),
+                'tiny': numpy.uint8(number),
+                'vector': numpy.full((2, 2), number / 3, 'f4')})
+
+
+def read_mds(folder):
+    """Read shards by `streaming`, which takes files of images as bytes if the
+    index says so."""
+    streaming = import_streaming()
+    with tempfile.TemporaryDirectory() as name:
+        shutil.copytree(folder, name, dirs_exist_ok=True)
+        index = Path(name, 'index.json')
+        facts = json.loads(index.read_text())
+        for shard in facts['shards']:
+            shard['column_encodings'] = [
+                'bytes' if encoding in ('jpeg', 'png') else encoding
+                for encoding in shard['column_encodings']]
+        index.write_text(json.dumps(facts))
+        for sample in streaming.StreamingDataset(
+                local=name, batch_size=1, shuffle=False):
+            sample['photo'] = numpy.moveaxis(
+                numpy.asarray(sample['photo']), 2, 0)
+            yield sample
+
+
+# --- tfrecord and TensorFlow -----------------------------------------------
 
 def write_tfrecords(folder, count):
     """Write examples by `tfrecord`."""
@@ -179,24 +234,134 @@ def read_tfrecords(folder):
                    for name, value in sample.items()}
 
 
+def write_examples(folder, count):
+    """Write examples by TensorFlow, some of them without a feature."""
+    import tensorflow
+    train = tensorflow.train
+    with tensorflow.io.TFRecordWriter(str(folder / 'a.tfrecord')) as writer:
+        for number in range(count):
+            features = {
+                'box': train.Feature(float_list=train.FloatList(
+                    value=[number / 3, -1.5])),
+                'image': train.Feature(bytes_list=train.BytesList(
+                    value=[picture(number, 'PNG')])),
+                'label': train.Feature(int64_list=train.Int64List(
+                    value=[-number])),
+                'words': train.Feature(bytes_list=train.BytesList(
+                    value=[b'a\0', b''] * (number % 3)))}
+            if number % 2:
+                features['ids'] = train.Feature(
+                    int64_list=train.Int64List(value=range(number)))
+            writer.write(train.Example(features=train.Features(
+                feature=features)).SerializeToString())
+
+
+def read_examples(folder):
+    """Read examples by TensorFlow; a feature that is missing is empty."""
+    import tensorflow
+    kinds = tensorflow.int64, tensorflow.float32, tensorflow.string
+    spec = {
+        'box': tensorflow.io.FixedLenFeature((2,), kinds[1]),
+        'ids': tensorflow.io.RaggedFeature(kinds[0]),
+        'image': tensorflow.io.FixedLenFeature((), kinds[2]),
+        'label': tensorflow.io.FixedLenFeature((), kinds[0]),
+        'words': tensorflow.io.RaggedFeature(kinds[2])}
+    for record in tensorflow.data.TFRecordDataset(
+            sorted(map(str, folder.iterdir()))):
+        yield {name: value.numpy() for name, value in
+               tensorflow.io.parse_single_example(record, spec).items()}
+
+
+# --- folders of files ------------------------------------------------------
+
+def write_classes(folder, count):
+    """Write pictures into a folder for each class, for the readers of
+    torchvision and Hugging Face, which write none themselves."""
+    for number in range(count):
+        place = folder / ('cat', 'dog', 'Elk')[number % 3]
+        place.mkdir(exist_ok=True)
+        form = ('JPEG', 'PNG')[number % 2]
+        (place / f'{number}.{form}').write_bytes(picture(number, form))
+
+
+def read_classes(folder):
+    """Read pictures by torchvision."""
+    importlib.import_module('support.torchvision_operators')
+    found = importlib.import_module('torchvision.datasets').ImageFolder(
+        folder, loader=lambda path: Path(path).read_bytes())
+    for (path, _), (image, label) in zip(found.samples, found, strict=True):
+        yield {'image': image, 'label': label,
+               'path': Path(path).relative_to(folder).as_posix()}
+
+
+def write_table(folder, count):
+    """Write pictures, and a table that names them."""
+    (folder / 'images').mkdir()
+    rows = []
+    for number in range(count):
+        (folder / 'images' / f'{number}.png').write_bytes(
+            picture(number, 'PNG'))
+        rows.append({'file_name': f'images/{number}.png', 'age': number,
+                     'weight': number / 4, 'text': f'a, "{text(number)}"'})
+    with (folder / 'metadata.csv').open(
+            'w', newline='', encoding='utf-8') as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows[::-1])
+
+
+def read_imagefolder(folder):
+    """Read pictures by Hugging Face's `imagefolder`."""
+    os.environ.update(HF_HUB_OFFLINE='1', HF_DATASETS_OFFLINE='1')
+    datasets = importlib.import_module('datasets')
+    with tempfile.TemporaryDirectory() as name:
+        found = datasets.load_dataset(
+            'imagefolder', data_dir=str(folder), split='train',
+            cache_dir=name)
+        for sample in found.cast_column('image', datasets.Image(decode=False)):
+            path = Path(sample['image']['path'])
+            # The sources that Fuel gives besides.
+            other = 'path' if 'label' in sample else 'file_name'
+            yield {**sample, 'image': path.read_bytes(),
+                   other: path.relative_to(folder).as_posix()}
+
+
 PEERS = {
     'webdataset': Peer(write_tars, read_tars, 'cls'),
-    'tfrecord': Peer(write_tfrecords, read_tfrecords, 'label')}
+    'mds': Peer(partial(write_mds, hashes=['sha1', 'xxh64']), read_mds,
+                'label'),
+    'mds_gz': Peer(partial(write_mds, compression='gz', hashes=['md5']),
+                   read_mds, 'label'),
+    'mds_zstd': Peer(partial(write_mds, compression='zstd'), read_mds,
+                     'label'),
+    'tfrecord': Peer(write_tfrecords, read_tfrecords, 'label'),
+    'tensorflow': Peer(write_examples, read_examples, 'label'),
+    'torchvision': Peer(write_classes, read_classes, 'path'),
+    'imagefolder': Peer(write_classes, read_imagefolder, 'path'),
+    'imagefolder_table': Peer(write_table, read_imagefolder, 'age')}
+# Fuel needs an extra for the others.
+KEPT = [name for name in PEERS if name != 'mds_zstd']
 
 
-def write_kept():
-    """Write the files that are kept, and the samples that are in them."""
-    for name, peer in PEERS.items():
-        folder = WRITTEN / name
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        with installed_first():
-            peer.write(folder, KEPT)
-            samples = [{key: plain(value) for key, value in sample.items()}
-                       for sample in peer.read(folder)]
-        (WRITTEN / f'{name}.json').write_text(
-            json.dumps(samples, indent=0, sort_keys=True) + '\n')
+def write(name, folder, count):
+    """Write files into a new folder, and their samples beside it."""
+    peer = PEERS[name]
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    peer.write(folder, count)
+    samples = [{key: plain(value) for key, value in sample.items()}
+               for sample in peer.read(folder)]
+    folder.with_name(f'{name}.json').write_text(
+        json.dumps(samples, indent=0, sort_keys=True) + '\n')
+
+
+def main(folder=WRITTEN, count=COUNT, *names):
+    """Write files of some libraries, or of all; see above."""
+    # Its folder `datasets` would hide the library of this name.
+    sys.path.sort(key=lambda path: Path(path).resolve() == TESTS)
+    for name in names or KEPT:
+        write(name, Path(folder) / name, int(count))
 
 
 if __name__ == '__main__':
-    write_kept()
+    main(*sys.argv[1:])

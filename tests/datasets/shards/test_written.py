@@ -3,12 +3,12 @@ import json
 
 import numpy
 import pytest
-from support.record_peers import PEERS, WRITTEN, plain_rows
+from support.record_peers import KEPT, WRITTEN, plain_rows
 
 import fuel
 
 
-@pytest.mark.parametrize('name', PEERS)
+@pytest.mark.parametrize('name', KEPT)
 def test_samples_are_those_of_the_writers_own_reader(name):
     """All of them, in their order and in another one."""
     wanted = json.loads((WRITTEN / f'{name}.json').read_text('utf-8'))
