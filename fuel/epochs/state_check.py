@@ -109,12 +109,14 @@ def _checked(stage: Stage, state: State, is_sharded: bool,
             del state['crc']
         _check_frame(stage, state)
         is_sharded = is_sharded and stage.own_shard is None
-        _check_fingerprint(stage, state, is_sharded, acceptance)
-        _check_fields(stage, state)
+        is_other = _check_fingerprint(stage, state, is_sharded, acceptance)
+        own = {**state, 'children': []}
+        if is_other:
+            own['scheme'] = _scheme_of_other(stage, state['scheme'])
+        _check_fields(stage, own)
         children = _checked_children(stage, state, is_sharded, acceptance)
         if crc is not ...:
             _check_sum(crc, state)
-        own = {**state, 'children': []}
         del own['format'], own['stream']
         return {**copy.deepcopy(own), 'children': children}
 
@@ -185,17 +187,22 @@ def _check_frame(stage: Stage, state: State) -> None:
 
 
 def _check_fingerprint(stage: Stage, state: State, is_sharded: bool,
-                       acceptance: Acceptance) -> None:
+                       acceptance: Acceptance) -> bool:
+    """Raise StateMismatchError if another pipeline has saved a state.
+
+    Returns: whether another scheme is accepted.
+    """
     saved = state['stream']
     known, _ = encoded_fingerprint(stage, is_sharded, is_copied=False)
     with suppress(TypeError, ValueError, RecursionError):
         # Nearly always.
         if as_text(saved) == known:
-            return
+            return False
     present: State = encoded_fingerprint(stage, is_sharded)[1]()
     _check_shard(stage, saved.get('shard'), present.get('shard'))
     # Older states name only the classes of a scheme's parts.
     # A number of examples says more than the checksum of indices.
+    is_other = False
     for key in sorted(saved.keys() | present.keys(), key=lambda key: (
             'scheme examples' == key, str(key))):
         owner, _, name = str(key).rpartition(' ')
@@ -206,6 +213,7 @@ def _check_fingerprint(stage: Stage, state: State, is_sharded: bool,
                 or _is_moved(stage, saved.get(key), present.get(key))):
             kind = _kind_of(owner, name)
             if kind and acceptance.accepts(kind):
+                is_other = is_other or kind == 'order'
                 continue
             raise StateMismatchError(
                 f"the field 'stream' of the state says that it was saved by "
@@ -215,6 +223,7 @@ def _check_fingerprint(stage: Stage, state: State, is_sharded: bool,
                 'the state was saved' + _declaration(
                     name, present.get(owner or 'class'))
                 + (f'; {how_to_accept(kind)}' if kind else ''))
+    return is_other
 
 
 def _kind_of(owner: str, name: str) -> str:
@@ -379,7 +388,7 @@ def _are_offsets(values: object) -> bool:
 
 
 def _check_scheme(stage: Stage, state: State) -> None:
-    scheme, saved = stage.scheme, state['scheme']
+    scheme, saved = _whole_scheme(stage), state['scheme']
     if scheme is None:
         if saved is not None:
             _refuse(stage, 'scheme', saved, 'None')
@@ -387,8 +396,6 @@ def _check_scheme(stage: Stage, state: State) -> None:
             _refuse(stage, 'requested', state['requested'],
                     f'at least the position, {state["position"]}')
         return
-    if isinstance(scheme, ShardedScheme):
-        scheme = scheme.scheme
     count = num_requests_of(scheme)
     if isinstance(count, int) and state['requested'] > count:
         _refuse(stage, 'requested', state['requested'],
@@ -403,6 +410,24 @@ def _check_scheme(stage: Stage, state: State) -> None:
     if not is_taken:
         _refuse(stage, 'scheme', saved,
                 f'a state of {type(scheme).__name__}')
+
+
+def _whole_scheme(stage: Stage) -> Any:
+    """Return the scheme of a stage, before ranks share it; None without."""
+    scheme: Any = stage.scheme
+    return scheme.scheme if isinstance(scheme, ShardedScheme) else scheme
+
+
+def _scheme_of_other(stage: Stage, saved: Any) -> Any:
+    """Return the state of an accepted scheme: what another scheme has saved,
+    or its present state if it does not take that up."""
+    scheme = _whole_scheme(stage)
+    if scheme is None:
+        return None
+    with suppress(*DAMAGE):
+        if _is_taken_up(scheme, saved):
+            return saved
+    return scheme_state(scheme)
 
 
 def _is_taken_up(scheme: Any, saved: State) -> bool:

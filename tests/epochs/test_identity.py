@@ -298,6 +298,27 @@ def test_other_sizes_and_schemes_are_refused_unless_accepted():
     assert 9 == len(list(stream))
 
 
+def test_schemes_of_another_class_can_be_accepted():
+    """The stream goes on with the same number of the item, in the order of
+    its own scheme, and keeps to that in the next epoch."""
+    schemes = pickle.dumps([
+        SequentialScheme(COUNT, 7), ShuffledScheme(COUNT, 7, seed=3),
+        ShuffledScheme(COUNT, 7, rng=random.Random(1)),
+        ComputedShuffledScheme(COUNT, 7, seed=3),
+        ConcatenatedScheme([SequentialScheme(COUNT, 7)])])
+    for one, other in itertools.permutations(range(5), 2):
+        saver, expected, stream = [
+            stream_of(pickle.loads(schemes)[number])
+            for number in (one, other, other)]
+        epoch = iter(saver)
+        next(epoch), next(epoch)
+        resumed(stream, saver.state_dict(), accept='order')
+        for skipped in 2, 0:
+            assert [item.tolist() for item, in expected][skipped:] == [
+                item.tolist() for item, in stream]
+        assert 'order' == stream.state_dict()['accepted'][0][0]
+
+
 def test_stages_cannot_be_accepted():
     """Their left-overs would not fit."""
     state = Mapping(stream_of(), as_it_is).state_dict()
