@@ -43,8 +43,14 @@ class Rounds:
         self.order = order
         self.shard = shard
         self._begin = begin
-        # Number of items that the first round lacks.
-        self._lacking = -begin % shard.step
+
+    @functools.cached_property
+    def _lacking(self) -> int:
+        """The number of items that the first round lacks."""
+        lacking = -self._begin % self.shard.step
+        count = self.order.num_items if lacking else None
+        # The last round may be short.
+        return 0 if count is not None and self._begin >= count else lacking
 
     @functools.cached_property
     def deals_items(self) -> bool:

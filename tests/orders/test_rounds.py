@@ -276,3 +276,22 @@ def test_padding_repeats_only_examples_of_the_epoch(rank, rows):
             6, num_examples=2)).shard(rank, 2, 'example', 'pad')
     assert [rows] == epoch_of(stream)
     assert rows == stream.order.share(rank)[:].row.tolist()
+
+
+@pytest.mark.parametrize('uneven', ['uneven', 'pad'])
+def test_state_of_the_end_of_an_epoch_has_the_rounds_of_the_epoch(uneven):
+    """The last one is short, and the ranks are the same."""
+    def make(rank):
+        return Cache(DataStream(
+            IndexableDataset({'y': numpy.arange(15)}),
+            iteration_scheme=SequentialScheme(15, 5)),
+            ConstantScheme(2)).shard(rank, 3, uneven=uneven)
+
+    for rank in range(3):
+        stream, loaded = make(rank), make(rank)
+        iterator = iter(stream)
+        for _ in make(rank).order.share(rank):
+            next(iterator)
+        loaded.load_state_dict(stream.state_dict())
+        assert [make(rank).order.step(number) for number in range(3)] == [
+            loaded.order.step(number) for number in range(3)]
