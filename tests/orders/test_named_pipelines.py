@@ -46,7 +46,8 @@ REFUSING = {
 # A change of a row does not show everywhere: rows are empty, are replaced, or
 # are mixed with little of another.
 UNSEEN = {
-    'IterableDataset', 'JSONLDataset masks', 'Runs', 'Runs examples',
+    'IterableDataset', 'JSONLDataset masks', 'TFRecordDataset', 'Runs',
+    'Runs examples',
     'Batch ends early', 'Batch of Merge', 'BalancedBatches rounds',
     'Padding', 'Batch of Mix', 'Take all', 'ShuffleBuffer in order',
     'sharded TextFile', 'MarkExamples examples', 'MarkExamples of Pack',
