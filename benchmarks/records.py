@@ -7,8 +7,8 @@ Prints how long the index of an archive of 100,000 members takes, in a file of
 the rate of shuffled members beside `os.preadv` of the same ranges into one
 buffer. Also how long the index of a folder of 200,000 files in 1,000 folders
 takes beside `os.listdir` of the same folders, sorted, and later; and the rate
-of shuffled files beside plain reads. With ``--peer webdataset``, which reads
-in order, its rate too.
+of shuffled files, and of records of TFRecord and MDS, beside plain reads.
+With ``--peer webdataset``, which reads in order, its rate too.
 """
 import importlib.util
 import io
@@ -16,6 +16,7 @@ import json
 import os
 import random
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
@@ -28,7 +29,9 @@ import measure
 import numpy
 
 from fuel import config
-from fuel.datasets import FilesDataset, TarDataset
+from fuel.datasets import (
+    FilesDataset, MDSDataset, TarDataset, TFRecordDataset)
+from fuel.kernels.tfrecord import masked_crc
 from fuel.streams import DataStream
 
 BATCH = 64
@@ -111,10 +114,46 @@ def write_shards(folder, tiny):
     return paths
 
 
-def plain_reads(paths, dataset):
-    """Return a function that reads the members in a random order into one
+def write_records(folder, tiny):
+    """Write shards of TFRecord and of MDS; return a dict from their names to
+    their paths, the data set, and the field with the places."""
+    rng = random.Random(0)
+    plain, mds = [], folder / 'mds'
+    mds.mkdir()
+    facts = []
+    for number in range(4):
+        records = [rng.randbytes(rng.randint(8_000, 30_000))
+                   for _ in range(20 if tiny else 2500)]
+        plain.append(str(folder / f'{number}.tfrecord'))
+        with open(plain[-1], 'wb') as file:
+            for record in records:
+                size = struct.pack('<Q', len(record))
+                for part in (size, record):
+                    file.write(part)
+                    file.write(struct.pack('<I', masked_crc(part)))
+        ends = numpy.cumsum([4 * len(records) + 8, *[
+            4 + len(record) for record in records]])
+        path = mds / f'shard.{number:05}.mds'
+        path.write_bytes(numpy.array([len(records), *ends], '<u4').tobytes()
+                         + b''.join(struct.pack('<I', len(record)) + record
+                                    for record in records))
+        facts.append({
+            'format': 'mds', 'version': 2, 'samples': len(records),
+            'column_names': ['jpg'], 'column_encodings': ['jpeg'],
+            'column_sizes': [None], 'compression': None, 'zip_data': None,
+            'raw_data': {'basename': path.name, 'hashes': {},
+                         'bytes': path.stat().st_size}})
+    (mds / 'index.json').write_text(json.dumps(
+        {'version': 2, 'shards': facts}))
+    dataset = MDSDataset(mds)
+    return {'TFRecord': (plain, TFRecordDataset(plain), 'record'),
+            'MDS': (dataset.shards, dataset, 'sample')}
+
+
+def plain_reads(paths, dataset, field='jpg'):
+    """Return a function that reads the records in a random order into one
     buffer."""
-    bounds, (starts, sizes) = dataset.table.bounds, dataset.table.fields['jpg']
+    bounds, (starts, sizes) = dataset.table.bounds, dataset.table.fields[field]
     files = numpy.repeat([os.open(path, os.O_RDONLY) for path in paths],
                          numpy.diff(bounds))
     buffer = memoryview(bytearray(int(sizes.max())))
@@ -161,6 +200,10 @@ def members(folder, options):
     reference = plain_reads(paths, dataset)
     rows = [('shuffled members, of os.preadv', str(measure.compare(
         reference, epochs(dataset), **options.how)), 'at least 0.77')]
+    for name, found in write_records(folder, options.tiny).items():
+        rows.append((f'shuffled records of {name}, of os.preadv', str(
+            measure.compare(plain_reads(*found), epochs(found[1]),
+                            **options.how)), ''))
     if options.peer and importlib.util.find_spec(options.peer):
         rows.append((f'{options.peer} in order, of os.preadv', str(
             measure.compare(reference, webdataset_in_order(paths),
