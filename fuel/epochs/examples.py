@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from fuel.sharding.made import (
     DatasetRows, Joined, Made, Merged, Packed, batch_of, cut_rows,
@@ -91,16 +91,17 @@ def joined(parts: Sequence[SourceExamples | None], are_single: bool = False,
         next(filter(None, [part.stage for part in known]), ''))
 
 
-def merged(parts: Sequence[SourceExamples | None], is_mixed: bool = False,
+def merged(parts: Sequence[SourceExamples | None],
+           kind: Literal['streams', 'mixed'] = 'streams',
            ) -> SourceExamples | None:
     """Return the examples of an item whose sources come from several items
     side by side; None if those of one are not known.
 
-    `is_mixed`: whether the second item is mixed into the first.
+    `kind`: whether they are mixed; see :class:`~fuel.sharding.made.Merged`.
     """
     found = joined(parts)
     return found and SourceExamples(Merged(
-        tuple([part.made for part in parts if part is not None]), is_mixed),
+        tuple([part.made for part in parts if part is not None]), kind),
         found.in_order, found.stage)
 
 

@@ -322,7 +322,7 @@ def _listed(made: Made, numbers: dict[int, int], is_partner: bool = False,
         an entry is None if there is none.
     """
     if isinstance(made, Merged):
-        if made.is_mixed:
+        if made.kind == 'mixed':
             return _listed(made.parts[int(is_partner)], numbers)
         return _listed(made.parts[0], numbers, is_partner)
     if isinstance(made, Packed):

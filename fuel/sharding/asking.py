@@ -251,7 +251,8 @@ class StageEpoch(NamedTuple):
 
         It is called if an input was restarted in this epoch.
         """
-        query = OrderQuery(first.standing, self.query.datasets)
+        query = OrderQuery(first.standing, self.query.datasets,
+                           self.query.counts_tokens)
         parts = (children_of(self.epoch) if self.epoch is not None
                  else [None] * len(first.ends) if self.state is None
                  else self.state['children'])
@@ -290,13 +291,15 @@ def epoch_order(stream: StreamLike) -> EpochOrder:
 def order_of_state(stream: StreamLike, state: State) -> EpochOrder:
     """Return the order of an epoch that was saved, for the rank that saved it.
 
-    Its rows have data sets in the place of their numbers.
+    Its rows have data sets in the place of their numbers, and the tokens of
+    their steps beside them.
     """
     reason = shared_draws(stream).now
     if reason:
         return Unordered(reason)
     query = OrderQuery(datasets={
-        id(dataset): dataset for dataset in datasets_of(stream)})
+        id(dataset): dataset for dataset in datasets_of(stream)},
+        counts_tokens=True)
     order, shard = query.next_epoch(stream, state), stage_of(stream).shard
     return order if shard is None else order.share(shard)
 
@@ -309,10 +312,13 @@ class OrderQuery:
     `datasets`: the numbers of the data sets, by their identities.
     `drawn_positions`: for streams that have drawn since, the positions from
         which they drew, by the streams' identities.
+    `counts_tokens`: whether the order names the tokens of each step, too.
     """
 
     def __init__(self, drawn_positions: Sequence[Position] = (),
-                 datasets: dict[int, Any] | None = None) -> None:
+                 datasets: dict[int, Any] | None = None,
+                 counts_tokens: bool = False) -> None:
+        self.counts_tokens = counts_tokens
         self.draws = Draws([], [])
         self.known: dict[int, Any] = {}
         self.datasets = {} if datasets is None else datasets

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy
 
@@ -34,12 +34,13 @@ class Joined(NamedTuple):
 class Merged(NamedTuple):
     """Parts of an item whose sources are combined.
 
-    `is_mixed`: whether there are two parts, and the examples of the second are
-        mixed into those of the first.
+    `kind`: what the parts are: the items of several streams; two, and the
+        examples of the second are mixed into those of the first; or the
+        examples, and for each the number of tokens of its step.
     """
 
     parts: tuple[Made, ...]
-    is_mixed: bool = False
+    kind: Literal['streams', 'mixed', 'tokens'] = 'streams'
 
 
 class Packed(NamedTuple):
@@ -88,7 +89,7 @@ def batch_of(examples: Sequence[Made]) -> Made:
     """Return single examples as a batch."""
     merged = [one for one in examples if isinstance(one, Merged)]
     if len(merged) == len(examples) and len({
-            (len(one.parts), one.is_mixed) for one in merged}) == 1:
+            (len(one.parts), one.kind) for one in merged}) == 1:
         return merged[0]._replace(parts=tuple([
             batch_of(column) for column in zip(
                 *[one.parts for one in merged], strict=True)]))

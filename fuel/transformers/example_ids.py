@@ -5,7 +5,7 @@ An example is named by the number of its data set and by its row there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -23,6 +23,11 @@ from fuel.streams.dataset_stream import DataStream
 from fuel.transformers.base import Transformer
 from fuel.typing import StreamLike
 from fuel.utils.overrides import covers, declares, hook_covers_method
+
+
+#: Names of a row's own example, of the example that is mixed into it, and of
+#: the tokens of its step; `counts` are the tokens themselves.
+Wanted: TypeAlias = Literal['own', 'partner', 'tokens', 'counts']
 
 
 class ExampleIds:
@@ -49,18 +54,20 @@ class ExampleIds:
         return {name: value for name, value in vars(self).items()
                 if name != '_source'}
 
-    def of_last(self, iterator: Any, count: int, num_tables: int = 1,
+    def of_last(self, iterator: Any, count: int,
+                wanted: Sequence[Wanted] = ('own',),
                 ) -> list[NDArray[numpy.int64]]:
-        """Return the examples of the item that was read last; in a second
-        table, if wanted, those that are mixed into them.
+        """Return the examples of the item that was read last, or what else is
+        wanted of its rows, in a table each.
 
         `count`: number of rows of the item.
         """
         if self._source is None:
             self._source = self._find_source(iterator)
         found = self._requested() if self._source else None
-        tables = self._made_of(iterator, num_tables) if found is None else [
-            found, *[numpy.full_like(found, -1)] * (num_tables - 1)]
+        tables = self._made_of(
+            iterator, count, wanted) if found is None else [
+                found, *[numpy.full_like(found, -1)] * (len(wanted) - 1)]
         if len(tables[0]) != count:
             raise UnknownOrderError(
                 f'{self.asker} reads a batch of {count} rows, but '
@@ -96,7 +103,7 @@ class ExampleIds:
         table[:, 0], table[:, 1] = number, rows
         return table
 
-    def _made_of(self, iterator: Any, num_tables: int,
+    def _made_of(self, iterator: Any, count: int, wanted: Sequence[Wanted],
                  ) -> list[NDArray[numpy.int64]]:
         """Return the tables of an item; each stage below is asked."""
         found = source_examples(iterator, 1)
@@ -106,48 +113,59 @@ class ExampleIds:
                 raise UnknownOrderError(elsewhere(self.asker, unknown.name))
             self._refuse(unknown.name)
         if not found.in_order:
-            self._refuse(
-                found.stage or stage_of(iterator.data_stream).name)
-        return [self._table(found.made, is_partner)
-                for is_partner in (False, True)[:num_tables]]
+            if found.indices:
+                self._refuse(
+                    found.stage or stage_of(iterator.data_stream).name)
+            # The item was made of nothing.
+            shape = count, *(1,) * self.is_packed, 2
+            return [numpy.full(
+                shape[:-1] if column == 'tokens' else shape, -1, numpy.int64)
+                for column in wanted]
+        return [self._table(found.made, column) for column in wanted]
 
-    def _table(self, made: Made, is_partner: bool) -> NDArray[numpy.int64]:
-        """Return the examples of an item.
-
-        `is_partner`: whether to return those that are mixed into it.
-        """
-        parts = list(self._parts(made, self.path, is_partner)) or [
-            numpy.zeros((0, 2), numpy.int64)]
+    def _table(self, made: Made, wanted: Wanted) -> NDArray[numpy.int64]:
+        """Return the examples of an item, or the tokens of its rows' steps."""
+        parts = list(self._parts(made, self.path, wanted)) or [
+            numpy.zeros((0, 2)[:1 + (wanted != 'tokens')], numpy.int64)]
         if self.is_packed:
             parts = padded(parts)
         return parts[0] if len(parts) == 1 else numpy.concatenate(parts)
 
-    def _parts(self, made: Made, path: tuple[int, ...], is_partner: bool,
+    def _parts(self, made: Made, path: tuple[int, ...], wanted: Wanted,
                ) -> Iterator[NDArray[numpy.int64]]:
-        """Yield the examples of the parts of an item.
+        """Yield the examples of the parts of an item, or their tokens.
 
         `path`: for each of several merges, the place of the stream that
             counts.
         """
         if isinstance(made, Merged):
-            if made.is_mixed:
+            place = 0
+            if made.kind == 'streams':
+                place, path = path[0] if path else 0, path[1:]
+            elif made.kind == 'mixed' and wanted == 'partner':
                 # Of examples that were mixed before, their own count.
-                yield from self._parts(
-                    made.parts[int(is_partner)], path, False)
-            else:
-                yield from self._parts(made.parts[
-                    path[0] if path else 0], path[1:], is_partner)
+                place, wanted = 1, 'own'
+            elif made.kind == 'tokens' and wanted == 'tokens':
+                place, wanted = 1, 'counts'
+            yield from self._parts(made.parts[place], path, wanted)
         elif isinstance(made, Packed):
             yield numpy.concatenate([
                 table for part in made.parts
-                for table in self._parts(part, path, is_partner)])[
+                for table in self._parts(part, path, wanted)])[
                     numpy.newaxis]
         elif isinstance(made, Joined):
             for part in made.parts:
-                yield from self._parts(part, path, is_partner)
+                yield from self._parts(part, path, wanted)
+        elif wanted == 'counts':
+            yield numpy.array(made.rows, numpy.int64).reshape(-1)
+        elif wanted == 'tokens':
+            raise UnknownOrderError(
+                f'{self.asker} cannot tell to which step the rows '
+                f'{made.rows!r:.80} belong: put it directly over '
+                'BalancedBatches')
         else:
             rows = self._rows_of(made)
-            if is_partner:
+            if wanted == 'partner':
                 rows[:] = -1
             yield rows
 

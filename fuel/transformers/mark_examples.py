@@ -11,8 +11,9 @@ from fuel.describe.source_types import SourceType, SourceTypes
 from fuel.epochs.epoch import asking_examples
 from fuel.epochs.pipeline import child_streams
 from fuel.streams.arguments import StreamOptions
+from fuel.transformers.balanced.stage import BalancedBatches
 from fuel.transformers.base import ALL, Transformer
-from fuel.transformers.example_ids import ExampleIds, refuse_server
+from fuel.transformers.example_ids import ExampleIds, Wanted, refuse_server
 from fuel.transformers.rename import Rename
 from fuel.transformers.several import Merge
 from fuel.transformers.source_names import labels_of
@@ -46,6 +47,11 @@ class MarkExamples(Transformer):
         A source of `data_stream`. If :class:`Merge` joins several streams,
         the examples are those of the stream that has this source. Defaults to
         None: the first stream.
+    tokens : str, optional
+        Name of another new source, for :class:`BalancedBatches`: the number
+        of tokens of the step that a row belongs to, of all ranks and rounds,
+        as its `step_tokens` has it. It is int64 of the shape (batch,), or ()
+        for an example. Defaults to None: no such source.
     iteration_scheme, axis_labels
         See :class:`~fuel.transformers.Transformer`. The axis labels default
         to those of `data_stream`.
@@ -54,7 +60,8 @@ class MarkExamples(Transformer):
     ------
     ValueError
         If there is a source of that name, `data_stream` has no source `of`,
-        or a server makes the items.
+        a server makes the items, or `tokens` is given and `data_stream` has
+        rows that do not come from :class:`BalancedBatches`, or packs them.
     fuel.exceptions.UnknownOrderError
         When data are requested, if a stage below changes the rows of a batch
         or does not say from which examples it makes an item, if workers or
@@ -87,47 +94,65 @@ class MarkExamples(Transformer):
 
     def __init__(self, data_stream: StreamLike, source: str = 'example',
                  of: str | None = None, partner: str | None = None,
+                 tokens: str | None = None,
                  **kwargs: Unpack[StreamOptions]) -> None:
         sources = tuple(data_stream.sources)
-        added = (source,) if partner is None else (source, partner)
-        for name in added:
-            if name in sources or added.count(name) > 1:
-                raise ValueError(
-                    f'{"source" if name == source else "partner"} must be a '
-                    f'new name, but {name!r} is one of '
-                    f'{sources if name in sources else added}')
+        self.source = source
+        self.partner = partner
+        self.tokens = tokens
+        taken = list(sources)
+        for argument, name in (('source', source), ('partner', partner),
+                               ('tokens', tokens)):
+            if name is None:
+                continue
+            if name in taken:
+                raise ValueError(f'{argument} must be a new name, but '
+                                 f'{name!r} is one of {tuple(taken)}')
+            taken.append(name)
         if of is not None and of not in sources:
             raise ValueError(
                 f'of must be one of the sources {sources}, got {of!r}')
         refuse_server('MarkExamples', data_stream)
         self._is_packed = _packs(data_stream)
+        self.of = of
+        self._path = () if of is None else _path_to(data_stream, of)
+        if tokens is not None:
+            if self._is_packed:
+                raise ValueError(
+                    'a row that Pack makes may have examples of several '
+                    'steps, so it has no number of tokens of its step: put '
+                    'MarkExamples between BalancedBatches and Pack')
+            _require_balanced(data_stream, self._path)
         labels: Mapping[str, Any] | None = labels_of(data_stream)
         if labels is not None:
             axes = (*('batch',) * (not data_stream.produces_examples),
                     *('segment',) * self._is_packed, 'id')
             kwargs.setdefault('axis_labels', {
-                **labels, **dict.fromkeys(added, axes)})
+                **labels, **{name: axes[:-1] if column == 'tokens' else axes
+                             for column, name in self._added().items()}})
         super().__init__(data_stream, data_stream.produces_examples,
                          **kwargs)
-        self.source = source
-        self.of = of
-        self.partner = partner
-        self._path = () if of is None else _path_to(data_stream, of)
 
     def _get_sources(self) -> tuple[str, ...]:
-        return (*self.data_stream.sources, *self._added())
+        return (*self.data_stream.sources, *self._added().values())
 
-    def _added(self) -> tuple[str, ...]:
-        """Return the names of the new sources."""
-        return (self.source,) if self.partner is None else (
-            self.source, self.partner)
+    def _added(self) -> dict[Wanted, str]:
+        """Return the names of the new sources, by what they have."""
+        names: dict[Wanted, str] = {'own': self.source}
+        if self.partner is not None:
+            names['partner'] = self.partner
+        if self.tokens is not None:
+            names['tokens'] = self.tokens
+        return names
 
     def known_types(self) -> SourceTypes:
         """Return the types of the sources and of the examples."""
         shape = (*(None,) * (not self.produces_examples),
                  *(None,) * self._is_packed, 2)
-        return {**super().known_types(), **dict.fromkeys(
-            self._added(), SourceType(numpy.dtype('int64'), shape))}
+        return {**super().known_types(), **{
+            name: SourceType(numpy.dtype('int64'), shape[:-1] if (
+                column == 'tokens') else shape)
+            for column, name in self._added().items()}}
 
     def start_epoch(self) -> None:
         """Ask the stages below for the examples of each item."""
@@ -153,13 +178,32 @@ class MarkExamples(Transformer):
         `count`: number of rows of the item.
         """
         return self._ids.of_last(
-            self.child_epoch_iterator, count, len(self._added()))
+            self.child_epoch_iterator, count, tuple(self._added()))
 
 
 def _packs(stream: StreamLike) -> bool:
     """Return whether a stage below may make a row of several examples."""
     return (isinstance(stream, Transformer) and stream.packs_examples) or any(
         map(_packs, child_streams(stream)))
+
+
+def _require_balanced(stream: StreamLike, path: tuple[int, ...]) -> None:
+    """Raise ValueError unless all rows of a stream come from BalancedBatches.
+
+    `path`: for each of several merges, the place of the stream that counts.
+    """
+    below = child_streams(stream)
+    if isinstance(stream, BalancedBatches):
+        return
+    if not below:
+        raise ValueError(
+            'tokens is the name of a source with the tokens of each step of '
+            f'BalancedBatches, but there is none above {type(stream).__name__}'
+            ': put MarkExamples over BalancedBatches, or leave out tokens')
+    if isinstance(stream, Merge):
+        below, path = [below[path[0] if path else 0]], path[1:]
+    for child in below:
+        _require_balanced(child, path)
 
 
 def _path_to(stream: StreamLike, source: str) -> tuple[int, ...]:

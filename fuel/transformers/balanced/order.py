@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy
 
 from fuel.schemes.shard import BatchPart, Shard
-from fuel.sharding.made import Made, example_ids
+from fuel.sharding.made import (
+    DatasetRows, Made, Merged, example_ids, num_rows)
 from fuel.sharding.order import ENDLESS, EpochOrder, ItemPart, RankOrder
 from fuel.sharding.places import ItemPlace, places_in
 from fuel.transformers.balanced.parts import (
@@ -65,18 +66,22 @@ class BalancedOrder(EpochOrder):
     `shard`: any rank's share.
     `lengths`, `trained`: lengths and numbers of trained tokens of the rows, by
         the numbers of the data sets.
+    `counts_tokens`: whether the rows of an item have the tokens of their step
+        beside them.
     """
 
     _last: SplitStep | None = None
 
     def __init__(self, below: EpochOrder, splitting: Splitting, shard: Shard,
                  lengths: Mapping[int, Lengths],
-                 trained: Mapping[int, Lengths]) -> None:
+                 trained: Mapping[int, Lengths],
+                 counts_tokens: bool = False) -> None:
         self.inputs = below,
         self.splitting = splitting
         self.shard = shard
         self.lengths = lengths
         self.trained = trained
+        self.counts_tokens = counts_tokens
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), '_last': None}
@@ -92,7 +97,7 @@ class BalancedOrder(EpochOrder):
         """Return the order of a rank's share."""
         check_share(self.splitting, shard)
         whole = BalancedOrder(self.inputs[0], self.splitting, shard,
-                              self.lengths, self.trained)
+                              self.lengths, self.trained, self.counts_tokens)
         whole.takes_share = True
         return RankOrder(whole, shard)
 
@@ -199,7 +204,13 @@ class BalancedOrder(EpochOrder):
     def make(self, item: int) -> Made:
         """Return the rows of an item."""
         made = self.split_step(self.locate(item).step).made
-        return self.joined([made[row] for row in self.rows_of(item).places])
+        found = self.joined([made[row] for row in self.rows_of(item).places])
+        return with_tokens(found, self.tokens(item)) if (
+            self.counts_tokens) else found
+
+    def tokens(self, item: int) -> int:
+        """Return the number of tokens of the step of an item."""
+        return self.split_step(self.locate(item).step).tokens
 
     def size(self, item: int) -> int:
         """Return the number of examples of an item."""
@@ -230,6 +241,12 @@ class BalancedOrder(EpochOrder):
         for item in range(full * count, min(stop, self.num_items)):
             # The last step may have examples of the start again.
             yield from places_in(self.make(item), item, dataset, row)
+
+
+def with_tokens(made: Made, tokens: int) -> Made:
+    """Return the rows of a batch, with the tokens of its step beside each."""
+    return Merged((made, DatasetRows(None, [tokens] * num_rows(made))),
+                  'tokens')
 
 
 def _rounds_of(count: int, ranks: int, rounds: int) -> tuple[int, int]:

@@ -23,7 +23,8 @@ from fuel.streams.arguments import LabelOptions
 from fuel.transformers.balanced.lengths import (
     Given, LengthTable, datasets_below)
 from fuel.transformers.balanced.order import (
-    BalancedOrder, RoundPlace, Splitting, check_share, count_items)
+    BalancedOrder, RoundPlace, Splitting, check_share, count_items,
+    with_tokens)
 from fuel.transformers.balanced.parts import Lengths, cost_function
 from fuel.transformers.base import Transformer
 from fuel.transformers.batch import join_examples
@@ -286,10 +287,9 @@ class BalancedPlan(OrderPlan):
                 'which make the batch of a rank: all were left out by '
                 "on_error='skip', so raise batch_size, or the data have "
                 'changed')
-        stream.step_tokens = self.order.split_step(
-            self.order.locate(item).step).tokens
+        stream.step_tokens = self.order.tokens(item)
         if self.is_asked:
-            self.examples = joined([one for _, one in found], are_single=True)
+            self.examples = counted(found, stream.step_tokens)
         return join_examples([example for example, _ in found], self.sources)
 
     def end(self, item: int) -> None:
@@ -354,7 +354,7 @@ class BalancedBatches(Transformer):
         Sum of the lengths, or of `trained`, of all examples of the step to
         which the last batch belongs: of all ranks and rounds. Each rank knows
         it without communication, as the denominator of the loss. It is 0
-        before the first batch.
+        before the first batch. :class:`MarkExamples` adds it as a source.
 
     Raises
     ------
@@ -492,8 +492,9 @@ class BalancedBatches(Transformer):
             {} if table is None else dict(zip(
                 numbers, table.tables, strict=True))
             for table in (self._lengths, self._trained)]
-        return BalancedOrder(below, self.splitting,
-                             self.sharding or Shard(0, 1), lengths, trained)
+        return BalancedOrder(
+            below, self.splitting, self.sharding or Shard(0, 1), lengths,
+            trained, query.counts_tokens)
 
     def _reader(self) -> StepReader:
         """Return the reader of an epoch of a stream that takes no share."""
@@ -520,14 +521,12 @@ class BalancedBatches(Transformer):
         reader = self._reader()
         while self._next < reader.order.num_items:
             found = reader.read(self._next)
-            step = reader.order.locate(self._next).step
             self._next += 1
             # All examples of a batch may have failed.
             if found:
-                self.step_tokens = reader.order.split_step(step).tokens
+                self.step_tokens = reader.order.tokens(self._next - 1)
                 if self._asked is not None:
-                    self._asked.last = joined(
-                        [one for _, one in found], are_single=True)
+                    self._asked.last = counted(found, self.step_tokens)
                 return join_examples([example for example, _ in found],
                                      self.data_stream.sources)
         reader.finish()
@@ -582,6 +581,15 @@ class BalancedBatches(Transformer):
         """Return the position of the input where the present step begins."""
         reader = self._kept.reader
         return None if reader is None else reader.resume_point(self._next)
+
+
+def counted(kept: Sequence[KeptExample], tokens: int,
+            ) -> SourceExamples | None:
+    """Return the examples of a batch, with the tokens of its step; None if
+    they are not known."""
+    found = joined([one for _, one in kept], are_single=True)
+    return found and SourceExamples(
+        with_tokens(found.made, tokens), found.in_order, found.stage)
 
 
 def refuse_unknown(order: EpochOrder) -> None:

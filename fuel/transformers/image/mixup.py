@@ -181,10 +181,10 @@ class ExampleMixer(WholeBatches, SeededTransformer, SourcewiseTransformer):
             return found
         partners = self._partners.tolist()
         if -1 not in partners:
-            return merged([found, found.pick(partners)], True)
+            return merged([found, found.pick(partners)], 'mixed')
         return joined([
             found.row(row) if partner < 0 else merged(
-                [found.row(row), found.row(partner)], True)
+                [found.row(row), found.row(partner)], 'mixed')
             for row, partner in enumerate(partners)], are_single=True)
 
     def _mix(self, arrays: list[NDArray[Any]], share: float,
