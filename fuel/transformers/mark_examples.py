@@ -70,6 +70,8 @@ class MarkExamples(Transformer):
 
     Notes
     -----
+    An item that was made of no example of a data set has -1 in all marks.
+
     Stages that keep, move or leave out rows, such as :class:`Batch`,
     :class:`ShuffleBuffer` and :class:`Filter`, may come before or after this
     one. If a function changes the rows of a batch, put this stage before it.

@@ -1,10 +1,8 @@
 """NumPy's masked arrays in every stage: as the table of the manual says."""
-import ast
 import copy
 import multiprocessing
 import pickle
 import re
-from pathlib import Path
 
 import numpy
 import pytest
@@ -12,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy import ma
 from PIL import Image
+from support.listed_stages import (
+    CLASSES, LISTED, ROOT, STAGES, line_of, rows_of_table)
 
 import fuel
 from fuel.datasets import (IndexableDataset, IterableDataset, Runs, Windows,
@@ -51,8 +51,6 @@ from fuel.transformers.whitening import (Whitening, WhiteningParameters,
                                          fit_whitening)
 from fuel.wire import encode
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / 'docs' / 'your_data.rst'
 N = 12
 REMEDY = r'mask.*Impute and fit_impute.*numpy\.ma\.filled'
 
@@ -61,47 +59,15 @@ REMEDY = r'mask.*Impute and fit_impute.*numpy\.ma\.filled'
 
 def table():
     """Return the names in each row of the table, by its first cell."""
-    text = PAGE.read_text('utf-8').partition('.. _masked_arrays:')[2]
-    text = text.split('.. list-table::')[1]
-    text = text.split('\n\nA stage of yours')[0]
-    rows = re.findall(r'\* - (.*)\n     - ((?:.+\n?)+?)(?=   \* - |\Z)', text)
     return {head.split(',')[0]: set(re.findall(r'`(\w+)`', cell))
-            for head, cell in rows[1:]}
-
-
-def classes():
-    """Return the bases and the `takes_masked` of all classes of Fuel."""
-    found = {}
-    for path in (ROOT / 'fuel').rglob('*.py'):
-        for node in ast.walk(ast.parse(path.read_text('utf-8'))):
-            if isinstance(node, ast.ClassDef):
-                says = [part.value.value for part in node.body if isinstance(
-                    part, (ast.Assign)) and 'takes_masked' in [
-                        getattr(target, 'id', '') for target in part.targets]]
-                found[node.name] = ([getattr(base, 'id', getattr(
-                    base, 'attr', '')) for base in node.bases], says)
-    return found
-
-
-def line_of(name, known):
-    """Return a class and all that it is derived from."""
-    return [name, *(above for base in known.get(name, ((), ()))[0]
-                    for above in line_of(base, known))]
+            for head, cell in rows_of_table(
+                'your_data', '.. _masked_arrays:')}
 
 
 def takes_masked(name, known):
     """Return whether neither a class nor one of its bases refuses masks."""
     return not any([False] == known[one][1] for one in line_of(name, known)
                    if one in known)
-
-
-LISTED = {name.rsplit('.', 1)[-1]
-          for page in (ROOT / 'docs' / 'api').glob('*.rst')
-          for name in re.findall(r'^   ([\w.]+\.\w+)$', page.read_text(
-              'utf-8'), re.MULTILINE)}
-CLASSES = classes()
-STAGES = sorted(name for name in LISTED & CLASSES.keys()
-                if 'AbstractDataStream' in line_of(name, CLASSES))
 
 
 @pytest.mark.parametrize('name', STAGES)
