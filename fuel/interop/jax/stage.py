@@ -117,6 +117,7 @@ class ToJax(DeviceStage):
     as not read.
     """
 
+    keeps_rows = True
     unsaved_arguments = ('sharding',)
 
     def __init__(self, data_stream: StreamLike,

@@ -109,6 +109,7 @@ class ToTorch(DeviceStage):
     """
 
     pure = True
+    keeps_rows = True
     unsaved_arguments = ('device', 'pin_memory', 'targets')
     # Pickles of earlier versions lack this attribute.
     targets = AS_STORED
