@@ -171,7 +171,8 @@ def test_ranks_with_fewer_items_take_up_a_state(saver, tmp_path):
 
 
 def test_other_numbers_of_ranks_take_up_a_log(tmp_path):
-    """Time and again, without gaps or doubles; the numbers rise."""
+    """Time and again, without gaps or doubles; the numbers rise, and the files
+    of ranks that are no more are cut, too."""
     def build(rank, ranks):
         return log_examples(Batch(numbers(), batch_size=1), tmp_path / (
             'log')).shard(rank, ranks)
@@ -192,14 +193,44 @@ def test_other_numbers_of_ranks_take_up_a_log(tmp_path):
     stream = build(0, 1)
     stream.load_state_dict(state)
     list(stream)
-    # The last line of the fourth rank, which is no more, was not cut.
     logs = [tmp_path / f'log-{rank}' for rank in range(4)]
-    logs[3].write_bytes(b''.join(logs[3].read_bytes().splitlines(True)[:2]))
     assert [[0, row] for row in range(N)] == sorted([
         row for log in logs for line in lines_of(log)
         for row in line['examples']])
     for log in logs:
         assert heads_of(log) == sorted(set(heads_of(log)))
+
+
+def test_ranks_that_are_no_more_have_no_later_lines(tmp_path):
+    """Nor have those of a run that saved nothing; other logs are kept."""
+    def build(rank, ranks, name='log.jsonl'):
+        stream = log_examples(Batch(numbers(), batch_size=1), tmp_path / name)
+        return stream.shard(rank, ranks) if ranks else stream
+
+    def run(ranks, state, most):
+        streams = [build(rank, ranks) for rank in range(ranks or 1)]
+        for stream in streams:
+            if state is not None:
+                stream.load_state_dict(state)
+        for stream in streams:
+            list(islice(stream, most))
+        return streams[0].state_dict()
+
+    kept = tmp_path / 'log-9.jsonl'
+    list(build(0, 0, kept.name))
+    before = kept.read_bytes()
+    # Two items of each of two ranks, then a run of three that is lost.
+    for first, lost in ((2, 3), (3, 1), (2, 0), (1, 4)):
+        for path in tmp_path.glob('log*'):
+            if path != kept:
+                path.unlink()
+        state = run(first, None, 2)
+        run(lost, state, 2)
+        run(first, state, N)
+        found = [row for path in tmp_path.glob('log*') if path != kept
+                 for line in lines_of(path) for row in line['examples']]
+        assert [[0, row] for row in range(N)] == sorted(found)
+        assert before == kept.read_bytes()
 
 
 @pytest.mark.parametrize(('size', 'counts'), [(2, [3, 2]), (N, [1, 0])])
@@ -300,6 +331,37 @@ def test_a_log_is_not_overwritten(tmp_path):
     with pytest.raises(StateMismatchError):
         log_examples(numbers(), path).load_state_dict(
             {**state, 'leftover': None, 'epoch': 'nothing'})
+
+
+def fail(data):
+    """Raise an error for some examples."""
+    if data[0][1] % 5 == 2:
+        raise ValueError
+    return data
+
+
+def test_examples_that_are_skipped_are_in_no_line(tmp_path):
+    """Batches of single examples are full without them, also after a
+    resume."""
+    def build(name):
+        return log_examples(Batch(Mapping(DataStream(IndexableDataset(
+            {'x': numpy.stack([numpy.zeros(N, int), numpy.arange(N)], 1)}),
+            shuffle=True, seed=3, on_error='skip'), fail), batch_size=3),
+            tmp_path / name)
+
+    whole = [rows.tolist() for rows, in build('whole')]
+    assert [len(rows) for rows in whole] == [3, 3, 3, 2]
+    assert whole == [line['examples'] for line in lines_of(tmp_path / 'whole')]
+    for stop in range(5):
+        stream = build(f'{stop}')
+        iterator = stream.get_epoch_iterator()
+        list(islice(iterator, stop))
+        state = stream.state_dict()
+        list(iterator)
+        restored = build(f'{stop}')
+        restored.load_state_dict(state)
+        assert whole[stop:] == [rows.tolist() for rows, in restored]
+        assert lines_of(tmp_path / 'whole') == lines_of(tmp_path / f'{stop}')
 
 
 class Sums(Transformer):

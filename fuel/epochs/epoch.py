@@ -27,13 +27,16 @@ Counter: TypeAlias = 'tuple[Any, Epoch, Any]'
 
 
 class _Asking(threading.local):
-    """Flag of a thread.
+    """Flags of a thread.
 
     `examples`: whether the epochs that begin in it are asked for the examples
         of their items.
+    `is_replay`: whether it reads items again, or ahead of those that are
+        delivered, only to find a position: then a log has no line of them.
     """
 
     examples = False
+    is_replay = False
 
 
 asking = _Asking()
@@ -48,6 +51,16 @@ def asking_examples(is_asked: bool = True) -> Iterator[None]:
         yield
     finally:
         asking.examples = before
+
+
+@contextmanager
+def replaying() -> Iterator[None]:
+    """Return a context in which items are read only to find a position."""
+    before, asking.is_replay = asking.is_replay, True
+    try:
+        yield
+    finally:
+        asking.is_replay = before
 
 
 class Epoch(EpochPosition):

@@ -1,13 +1,14 @@
 """A log of the examples from which each item of an epoch is made."""
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
 from pathlib import Path
 from typing import Any, BinaryIO, Unpack
 
-from fuel.epochs.epoch import asking_examples
+from fuel.epochs.epoch import asking, asking_examples
 from fuel.epochs.examples import SourceExamples
 from fuel.epochs.pipeline import datasets_of, source_examples
 from fuel.epochs.stage import stage_of
@@ -57,9 +58,9 @@ def log_examples(stream: StreamLike, path: str | os.PathLike[str],
     Notes
     -----
     If another number of ranks takes up a state, each rank cuts its own file
-    back, and goes on with a number of the item that is not there yet; nobody
-    cuts the files of ranks that are no more. A file that is missing, as on
-    another machine, is begun anew. Items that
+    back, and goes on with a number of the item that is not there yet; rank 0
+    cuts the files of ranks that are no more, if it has them. A file that is
+    missing, as on another machine, is begun anew. Items that
     :meth:`~fuel.streams.AbstractDataStream.iterate_from` reads and drops have
     lines too.
 
@@ -95,6 +96,7 @@ class _Lines:
 
     `count`: number of lines.
     `epoch`: number of the epoch that began last.
+    `is_begun`: whether an epoch has begun since a state was restored.
     `is_open`: whether the file has this number of lines.
     `is_restored`: whether the numbers are from a state.
     `saved_by`: the rank, and the number of ranks, that saved the state; None
@@ -104,7 +106,7 @@ class _Lines:
     def __init__(self) -> None:
         self.count = 0
         self.epoch = -1
-        self.is_open = self.is_restored = False
+        self.is_begun = self.is_open = self.is_restored = False
         self.saved_by: tuple[int, int] | None = None
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -118,7 +120,27 @@ class _Lines:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         # Others may have written since the pickle was made.
-        self.is_open, self.is_restored = False, True
+        self.is_restored |= self.is_open
+        self.is_open = False
+
+    def begin(self, path: str, is_resumed: bool) -> int:
+        """Begin an epoch, and return its number.
+
+        `path`: path of the file; '' if nothing will be written.
+        `is_resumed`: whether it is the epoch of the restored state.
+        """
+        if not (self.is_open or self.is_restored) and (
+                path and os.path.exists(path)):
+            raise FileExistsError(
+                f'{path} exists: restore the state to which it belongs, '
+                'to go on behind it, or log to another file')
+        if not is_resumed:
+            self.epoch += 1
+            if self.is_begun and not self.is_open:
+                # Another process may have written the epoch before.
+                self.count = -1
+        self.is_begun = True
+        return self.epoch
 
     def count_of(self, share: tuple[int, int]) -> int:
         """Return the number of lines of a rank's file; -1 if only the number
@@ -129,21 +151,39 @@ class _Lines:
              start: tuple[int, int]) -> None:
         """Cut a file to the lines that were written before an item.
 
+        `path`: path of the file of all ranks.
         `share`: the rank and the number of ranks.
         `start`: number of the epoch and of the item.
         """
         if self.is_open:
             return
+        if self.saved_by is not None and share[0] == 0:
+            self._cut_others(path, share[1], self.saved_by[1], start)
+        path = path_of(path, *share)
         count, self.count = self.count_of(share), 0
         if os.path.exists(path):
-            if not self.is_restored:
-                raise FileExistsError(
-                    f'{path} exists: restore the state to which it belongs, '
-                    'to go on behind it, or log to another file')
             with open(path, 'r+b') as file:
                 self.count, end = _lines_before(file, path, count, start)
                 file.truncate(end)
         self.is_open, self.saved_by = True, None
+
+    def _cut_others(self, path: str, ranks: int, before: int,
+                    start: tuple[int, int]) -> None:
+        """Cut the files of ranks that are no more.
+
+        `before`: the number of ranks that saved the state.
+        """
+        others = [path] if ranks else []
+        most = max(ranks, before)
+        for rank in itertools.count(ranks) if most else ():
+            other = path_of(path, rank, most)
+            # There may be some of a run that saved no state.
+            if rank >= most and not os.path.exists(other):
+                break
+            others.append(other)
+        for other in filter(os.path.exists, others):
+            with open(other, 'r+b') as file:
+                file.truncate(_lines_before(file, other, -1, start)[1])
 
     def write(self, path: str, item: dict[str, Any]) -> None:
         """Append a line on an item to a file."""
@@ -151,6 +191,17 @@ class _Lines:
         with open(path, 'a', encoding='utf-8') as file:
             file.write(line + '\n')
         self.count += 1
+
+
+def path_of(path: str, rank: int, ranks: int) -> str:
+    """Return the path of a rank's file.
+
+    `path`: path of the file if there are no ranks.
+    `ranks`: number of ranks; 0 if the stream takes no share.
+    """
+    plain = Path(path)
+    return str(plain.with_name(
+        f'{plain.stem}-{rank}{plain.suffix}')) if ranks else path
 
 
 _HEAD = re.compile(rb'\{"epoch": (\d+), "item": (\d+), ')
@@ -193,7 +244,7 @@ class LogStage(StreamStage):
     def copy(self, is_sought: bool | None = False) -> Any:
         """Return a copy that has no lines yet."""
         ours = super().copy(is_sought)
-        vars(ours)['lines'] = _Lines()
+        vars(ours).update(written=_Lines(), replayed=_Lines())
         return ours
 
     def state_between(self, epoch: str) -> State:
@@ -206,6 +257,7 @@ class LogStage(StreamStage):
         """Load a checked state."""
         super().load(state)
         if state['leftover'] is not None:
+            self.stream.lines.is_begun = False
             self.stream.set_leftover(state['leftover'])
 
 
@@ -235,24 +287,28 @@ class ExampleLog(Transformer):
                  **kwargs: Unpack[StreamOptions]) -> None:
         super().__init__(data_stream, data_stream.produces_examples, **kwargs)
         self.path = os.fspath(path)
-        self.lines = _Lines()
+        self.written, self.replayed = _Lines(), _Lines()
 
     def start_epoch(self) -> None:
         """Ask the stages below for the examples of each item."""
-        if stage_of(self).resumed() is None:
-            self.lines.epoch += 1
-        self._number, self._next, self._offset = self.lines.epoch, 0, None
+        self._number = self.lines.begin(
+            '' if asking.is_replay else self.rank_path,
+            stage_of(self).resumed() is not None)
+        self._next, self._offset = 0, None
         self._datasets = tuple(datasets_of(self.data_stream))
         with asking_examples():
             super().start_epoch()
 
     @property
+    def lines(self) -> _Lines:
+        """The lines of the log; of items that are replayed, the numbers of
+        their epochs (_Lines)."""
+        return self.replayed if asking.is_replay else self.written
+
+    @property
     def rank_path(self) -> str:
         """The path of the rank's file (str)."""
-        rank, ranks = self._share()
-        path = Path(self.path)
-        return str(path.with_name(
-            f'{path.stem}-{rank}{path.suffix}')) if ranks else self.path
+        return path_of(self.path, *self._share())
 
     def _share(self) -> tuple[int, int]:
         """Return the rank and the number of ranks, which is 0 if the stream
@@ -266,17 +322,20 @@ class ExampleLog(Transformer):
 
     def transform_batch(self, batch: Batch) -> Batch:
         """Log the examples of a batch, and return the batch."""
-        child, path = self.child_epoch_iterator, self.rank_path
-        self.lines.open(path, self._share(), (self._number, self._next))
+        child = self.child_epoch_iterator
+        if not asking.is_replay:
+            self.lines.open(
+                self.path, self._share(), (self._number, self._next))
         item = self._next
         if isinstance(child, EpochIterator):
             item = child.epoch.position // child.epoch.step - 1
             if self._offset is None:
                 self._offset = max(0, self._next - item)
             item += self._offset
-        self.lines.write(path, {
-            'epoch': self._number, 'item': item,
-            **self._described(source_examples(child, 1))})
+        if not asking.is_replay:
+            self.lines.write(self.rank_path, {
+                'epoch': self._number, 'item': item,
+                **self._described(source_examples(child, 1))})
         self._next = item + 1
         return batch
 
@@ -298,7 +357,9 @@ class ExampleLog(Transformer):
         """Return the number of lines, those of the epoch and of the next
         item, and the share."""
         rank, ranks = share = self._share()
-        return {'lines': self.lines.count_of(share), 'epoch': self._number,
+        # Whether items that are replayed were written is not known.
+        lines = -1 if asking.is_replay else self.lines.count_of(share)
+        return {'lines': lines, 'epoch': self._number,
                 'item': self._next, 'rank': rank, 'ranks': ranks}
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from fuel import config
 from fuel.describe.source_types import types_of
+from fuel.epochs.epoch import replaying
 from fuel.epochs.pipeline import require_one_to_one
 from fuel.epochs.state import (
     is_share_state, of_stream, read_share_state)
@@ -424,10 +425,11 @@ class StreamIterable(IterableDataset[Any]):
 
     def _advanced(self, state: State, count: int | None) -> State:
         """Return the state of the stream `count` items after a state."""
-        self.stream.load_state_dict(state)
-        iterator: EpochIterator[Any] = self.stream.get_epoch_iterator()
-        skip_items(iterator, count)
-        return iterator.state_dict()
+        with replaying():
+            self.stream.load_state_dict(state)
+            iterator: EpochIterator[Any] = self.stream.get_epoch_iterator()
+            skip_items(iterator, count)
+            return iterator.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Make the next iteration resume from a state.
