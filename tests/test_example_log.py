@@ -201,8 +201,9 @@ def test_other_numbers_of_ranks_take_up_a_log(tmp_path):
         assert heads_of(log) == sorted(set(heads_of(log)))
 
 
-def test_ranks_that_are_no_more_have_no_later_lines(tmp_path):
-    """Nor have those of a run that saved nothing; other logs are kept."""
+def test_files_of_ranks_that_are_gone_are_cut(tmp_path):
+    """The files of a run that saved nothing are cut, too; other logs are
+    kept."""
     def build(rank, ranks, name='log.jsonl'):
         stream = log_examples(Batch(numbers(), batch_size=1), tmp_path / name)
         return stream.shard(rank, ranks) if ranks else stream

@@ -54,7 +54,7 @@ def asking_examples(is_asked: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def replaying() -> Iterator[None]:
+def reading_again() -> Iterator[None]:
     """Return a context in which items are read only to find a position."""
     before, asking.is_replay = asking.is_replay, True
     try:

@@ -159,7 +159,7 @@ class _Lines:
             return
         if self.saved_by is not None and share[0] == 0:
             self._cut_others(path, share[1], self.saved_by[1], start)
-        path = path_of(path, *share)
+        path = rank_file(path, *share)
         count, self.count = self.count_of(share), 0
         if os.path.exists(path):
             with open(path, 'r+b') as file:
@@ -176,7 +176,7 @@ class _Lines:
         others = [path] if ranks else []
         most = max(ranks, before)
         for rank in itertools.count(ranks) if most else ():
-            other = path_of(path, rank, most)
+            other = rank_file(path, rank, most)
             # There may be some of a run that saved no state.
             if rank >= most and not os.path.exists(other):
                 break
@@ -193,7 +193,7 @@ class _Lines:
         self.count += 1
 
 
-def path_of(path: str, rank: int, ranks: int) -> str:
+def rank_file(path: str, rank: int, ranks: int) -> str:
     """Return the path of a rank's file.
 
     `path`: path of the file if there are no ranks.
@@ -308,7 +308,7 @@ class ExampleLog(Transformer):
     @property
     def rank_path(self) -> str:
         """The path of the rank's file (str)."""
-        return path_of(self.path, *self._share())
+        return rank_file(self.path, *self._share())
 
     def _share(self) -> tuple[int, int]:
         """Return the rank and the number of ranks, which is 0 if the stream
@@ -357,7 +357,7 @@ class ExampleLog(Transformer):
         """Return the number of lines, those of the epoch and of the next
         item, and the share."""
         rank, ranks = share = self._share()
-        # Whether items that are replayed were written is not known.
+        # Items that are replayed may have been written, or not.
         lines = -1 if asking.is_replay else self.lines.count_of(share)
         return {'lines': lines, 'epoch': self._number,
                 'item': self._next, 'rank': rank, 'ranks': ranks}

@@ -37,7 +37,7 @@ def balanced():
 
 
 BUILDERS = {build.__name__: build for build in (batches, moved)}
-# How ranks share them to make the parts of global arrays.
+# Ranks share them so, to make the parts of global arrays.
 SPLIT_BY = {'batches': 'example', 'moved': 'batch'}
 
 

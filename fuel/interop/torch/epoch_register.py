@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
-from fuel.epochs.epoch import replaying
+from fuel.epochs.epoch import reading_again
 from fuel.epochs.pipeline import require_one_to_one, skip
 from fuel.interop.torch.callers import counts_passes
 from fuel.typing import EpochIterator, State, StreamLike
@@ -135,7 +135,7 @@ class EpochRegister:
             first, state = _before(record, number)
         elif state is None and record['epochs']:
             state, after = record['epochs'][-1]['state'], True
-        with replaying():
+        with reading_again():
             iterator = _open(stream, state, after)
             for _ in range(number - first):
                 # Read the whole epoch: the random numbers of the next epoch
@@ -288,7 +288,7 @@ def _leave_empty(stream: StreamLike, record: dict[str, Any],
     last = epochs[-1] if epochs else record['origin']
     if last['number'] != number or last['state'] is None:
         return
-    with replaying():
+    with reading_again():
         is_empty = next(_open(stream, last['state']), None) is None
     if is_empty:
         for epoch in epochs:

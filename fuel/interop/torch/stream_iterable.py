@@ -12,7 +12,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from fuel import config
 from fuel.describe.source_types import types_of
-from fuel.epochs.epoch import replaying
+from fuel.epochs.epoch import reading_again
 from fuel.epochs.pipeline import require_one_to_one
 from fuel.epochs.state import (
     is_share_state, of_stream, read_share_state)
@@ -425,7 +425,7 @@ class StreamIterable(IterableDataset[Any]):
 
     def _advanced(self, state: State, count: int | None) -> State:
         """Return the state of the stream `count` items after a state."""
-        with replaying():
+        with reading_again():
             self.stream.load_state_dict(state)
             iterator: EpochIterator[Any] = self.stream.get_epoch_iterator()
             skip_items(iterator, count)

@@ -84,7 +84,7 @@ def train(config):
             raise RuntimeError('this worker fails')
         check_marks([(rows, marks)])
         with tempfile.TemporaryDirectory() as saved:
-            # Where a stage moves rows, each rank has a state of its own.
+            # If a stage moves rows, each rank has a state of its own.
             (Path(saved) / f'{rank}.json').write_text(
                 json.dumps(stream.state_dict()))
             ray.train.report({}, checkpoint=(

@@ -91,7 +91,7 @@ def test_log_has_what_a_loader_delivered_and_goes_on(name, workers, tmp_path):
             del reading
         for rank in range(2):
             loader = build(rank, path)
-            # Where the rows of a batch are moved, each rank has its own.
+            # If a stage moves rows, each rank has a state of its own.
             loader.load_state_dict(json.loads(states[rank]))
             assert whole[rank][stop:] == [rows.tolist() for rows, in loader]
             assert whole[rank] == logged(tmp_path / f'{stop}-{rank}.jsonl')
