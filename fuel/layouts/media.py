@@ -58,10 +58,18 @@ def are_in(folder: str, entries: Entries, kwargs: Mapping[str, Any]) -> bool:
     from fuel.datasets.files import ENDINGS, find_tables
     from fuel.datasets.folder_index import folder_index
     media = tuple(itertools.chain.from_iterable(ENDINGS.values()))
-    if not _are_in_sample(folder, entries, media):
+    first = list(_first_names(folder, entries))
+    if not _count(first, media) or _count(first, (*DATA_ENDINGS, *SHARDS)):
         return False
-    index = folder_index(os.path.abspath(folder),
-                         kwargs.get('follow') == 'anywhere')
+    try:
+        index = folder_index(os.path.abspath(folder),
+                             kwargs.get('follow') == 'anywhere')
+    except (OSError, ValueError):
+        # Such as a link that leads out of the folder: tables may be read
+        # without it.
+        if _count(first, media) > _count(first, tuple(TABLES_OF_TEXT)):
+            raise
+        return False
     names = index.names
     if names.end_with((*DATA_ENDINGS, *SHARDS)).any():
         return False
@@ -72,20 +80,22 @@ def are_in(folder: str, entries: Entries, kwargs: Mapping[str, Any]) -> bool:
         found > tables and found >= others)))
 
 
-def _are_in_sample(folder: str, entries: Entries,
-                   endings: tuple[str, ...]) -> bool:
-    """Return whether a file with one of some extensions is among the first
-    entries of the first folders."""
+def _first_names(folder: str, entries: Entries) -> Iterator[str]:
+    """Yield the names of the first entries of the first folders, in lower
+    case."""
     pending = deque([folder])
     for _ in range(FOLDERS):
         if not pending:
             break
         for entry in entries.first(pending.popleft()):
-            if entry.name.lower().endswith(endings):
-                return True
+            yield entry.name.lower()
             if len(pending) < FOLDERS and _is_folder(entry):
                 pending.append(entry.path)
-    return False
+
+
+def _count(names: Iterable[str], endings: tuple[str, ...]) -> int:
+    """Return the number of names with one of some extensions."""
+    return sum(name.endswith(endings) for name in names)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

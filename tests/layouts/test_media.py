@@ -4,7 +4,8 @@ import numpy
 import pytest
 
 import fuel
-from fuel.datasets import CSVDataset, FilesDataset, HDF5Dataset
+from fuel.datasets import (
+    CSVDataset, FilesDataset, HDF5Dataset, NPYDataset)
 
 
 def write(folder, *names, content=b'x'):
@@ -67,6 +68,22 @@ def test_files_of_data_come_before_pictures(tmp_path):
     archives = write(tmp_path / 'archives', 'x/1.zip', 'x/2.zip', 'x/1.png')
     with pytest.raises(FileNotFoundError, match='unpack it'):
         fuel.load(archives)
+
+
+def test_links_do_not_hide_files_of_data(tmp_path):
+    """Links that lead out are refused in a folder of pictures; files of data
+    are read all the same, as in a snapshot of Hugging Face's cache."""
+    numpy.save(tmp_path / 'rows.npy', numpy.arange(3))
+    write(tmp_path, 'picture', 'rows.csv', content=b'a\n1\n')
+    for name, kind in ('rows.npy', NPYDataset), ('rows.csv', CSVDataset):
+        folder = tmp_path / f'folder of {name}'
+        folder.mkdir()
+        (folder / name).symlink_to(tmp_path / name)
+        (folder / '1.png').symlink_to(tmp_path / 'picture')
+        assert isinstance(fuel.load(folder), kind)
+        (folder / name).unlink()
+        with pytest.raises(ValueError, match="follow='anywhere'"):
+            fuel.load(folder)
 
 
 def test_table_of_files_makes_a_data_set_of_files(tmp_path):
