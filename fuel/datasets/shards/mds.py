@@ -114,6 +114,7 @@ class MDSDataset(ShardDataset):
 
     kind = 'MDS'
     noun = SAMPLE
+    unsaved_arguments = ('cache_bytes', 'hashes')
 
     def __init__(self, path: Any,
                  columns: Mapping[str, str] | Sequence[str] | None = None,

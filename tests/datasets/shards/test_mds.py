@@ -117,6 +117,15 @@ def test_epochs_are_shuffled_sharded_and_resumed(folder):
         assert list(range(-19, 1)) == sorted(seen)
 
 
+def test_cache_and_checks_may_differ_when_a_state_is_loaded(folder):
+    """They decide nothing about the samples."""
+    state = DataStream(MDSDataset(folder), batch_size=6).state_dict()
+    stream = DataStream(MDSDataset(folder, cache_bytes=10 ** 6, hashes=False),
+                        batch_size=6)
+    stream.load_state_dict(state)
+    assert 20 == sum(len(batch[0]) for batch in stream.get_epoch_iterator())
+
+
 def test_workers_and_windows_read_samples(dataset):
     """A window is consecutive samples."""
     stream = MultiProcessing(DataStream(
