@@ -18,6 +18,7 @@ from fuel.datasets.folder_index import FolderIndex, folder_index
 from fuel.datasets.jsonl import JSONLDataset
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import RecordsDataset
+from fuel.datasets.shards.table import TextReader
 from fuel.datasets.shards.tar import KINDS
 from fuel.datasets.source_dataset import RowsDataset, texts_in
 from fuel.datasets.sources import RequestedReader, Requests, RowPlaces
@@ -68,7 +69,7 @@ class FilesReader(Reader):
                  may_be_empty: bool) -> None:
         super().__init__(index.path, name, rows.shape, numpy.dtype(object))
         self.files = (index,)
-        self._index, self._rows = index, rows
+        self._index, self.rows = index, rows
         self._may_be_empty = may_be_empty
 
     def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
@@ -77,7 +78,7 @@ class FilesReader(Reader):
 
     def _read_list(self, rows: IndexArray) -> NDArray[Any]:
         self._check_list(rows)
-        files = self._rows[rows].tolist()
+        files = self.rows[rows].tolist()
         found = map_chunks(lambda first, stop: list(map(
             self._read_file, files[first:stop])), len(files), FEW)
         contents = [content for part in found for content in part]
@@ -122,22 +123,24 @@ def _open(path: str, flags: int) -> int:
     return os.open(path, flags | NOT_WAITING)
 
 
-class PathReader(Reader):
-    """Reader of the paths of files, relative to the folder."""
+class Paths:
+    """The paths of the files of some rows.
 
-    def __init__(self, index: FolderIndex, rows: IndexArray) -> None:
-        super().__init__(index.path, 'path', rows.shape, numpy.dtype(object))
-        self.files = (index,)
-        self._index, self._rows = index, rows
+    `index`: the index of the folder.
+    `rows`: for each row, the number of its file in the index.
+    `above`: the folder in which the paths begin; '' for paths in the folder.
+    """
 
-    def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
-        """Return no ranges: the names are in memory."""
-        return no_ranges()
+    def __init__(self, index: FolderIndex, rows: IndexArray,
+                 above: str = '') -> None:
+        self._index, self._rows, self._above = index, rows, above
 
-    def _read_list(self, rows: IndexArray) -> NDArray[Any]:
-        self._check_list(rows)
-        return as_objects(list(map(
-            self._index.name_of, self._rows[rows].tolist())))
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, row: int) -> str:
+        return os.path.join(
+            self._above, self._index.name_of(int(self._rows[row])))
 
 
 class Arranged(NamedTuple):
@@ -360,7 +363,8 @@ class FilesDataset(RowsDataset):
             if arranged.classes:
                 readers['label'] = ArrayReader(
                     index.path, 'label', arranged.codes[folders], (index,))
-            readers['path'] = PathReader(index, files)
+            readers['path'] = TextReader(
+                index.path, 'path', Paths(index, files), (index,))
         self._keep_names(index, files)
         self.readers = readers
         names = numpy.array(arranged.splits)[folders]
@@ -427,12 +431,9 @@ class FilesDataset(RowsDataset):
     def places_of_rows(self, rows: IndexArray) -> RowPlaces:
         """Return the files of rows."""
         reader: Any = next(iter(self.readers.values()))
-        index = reader.files[0]
-        paths = [os.path.join(str(self.path), index.name_of(file))
-                 for file in reader._rows[rows].tolist()]
+        paths: Any = Paths(reader.files[0], reader.rows, str(self.path))
         return RowPlaces(
-            paths, ('',), numpy.arange(len(rows)),
-            *numpy.zeros((2, len(rows)), numpy.intp))
+            paths, ('',), rows, *numpy.zeros((2, len(rows)), numpy.intp))
 
     def details(self) -> Sequence[str]:
         """Return the folder, the stage that decodes the files, how many files

@@ -16,7 +16,8 @@ from PIL import Image
 from fuel.config_parser import config
 from fuel.datasets import FilesDataset, folder_index
 from fuel.exceptions import BadRecordsError, StateMismatchError
-from fuel.schemes import SequentialScheme, ShuffledScheme
+from fuel.schemes import (
+    ConcatenatedScheme, SequentialScheme, ShuffledScheme)
 from fuel.streams import DataStream
 from fuel.transformers.image import ImagesFromBytes
 
@@ -464,6 +465,18 @@ def test_thousands_of_files_leave_no_descriptor_open(tmp_path):
         assert len(os.listdir('/proc/self/fd')) <= before + 2
     assert dataset.place_of_row(5)[0] == str(
         tmp_path / rows(dataset)['path'][5])
+
+
+def test_table_of_an_order_numbers_the_files(tmp_path):
+    """Each file has one number, that of its row in the data set."""
+    dataset = FilesDataset(write(tmp_path, 'a/0', 'a/1', 'b/2'))
+    scheme = ConcatenatedScheme([SequentialScheme([2, 1], 2),
+                                 SequentialScheme([2], 2)])
+    table = DataStream(dataset, iteration_scheme=scheme).order[:]
+    paths = [str(tmp_path / name) for name in ('a/0', 'a/1', 'b/2')]
+    assert table.file.tolist() == [paths[2], paths[1], paths[2]]
+    assert [line for line in repr(table).splitlines() if line.startswith(
+        'file')] == [f'file 1: {paths[1]}', f'file 2: {paths[2]}']
 
 
 def test_threads_read_at_once(tmp_path):

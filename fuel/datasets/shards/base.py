@@ -13,7 +13,7 @@ from fuel.datasets.columns.part_names import (
     as_list, files_in_order, fixed_files, shown_paths)
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.rows import check_same_length
-from fuel.datasets.shards.table import RecordTable, Texts
+from fuel.datasets.shards.table import RecordTable, TextReader
 from fuel.datasets.source_dataset import RowsDataset, by_source
 from fuel.datasets.sources import RowPlaces, places_in_files
 from fuel.datasets.text_files import check_is_file
@@ -22,8 +22,7 @@ from fuel.remote.location import WithStorageOptions
 from fuel.remote.urls import StorageOptions
 from fuel.storage import Reader
 from fuel.storage.file_bytes import (
-    Ends, FileBytes, files_of, join_files, raw_files_at, starts_of)
-from fuel.storage.reader import no_ranges
+    FileBytes, files_of, join_files, raw_files_at, starts_of)
 from fuel.storage.spans import FieldType, FieldReader
 from fuel.suggestions import did_you_mean
 from fuel.utils.arguments import try_call
@@ -49,26 +48,6 @@ def refuse_absent(where: Callable[[int], str], field: str,
         f'{where(record)}: it has no field {field!r}, which others have: pass '
         f"missing='none' to have None in its place, or leave the field out "
         f'with columns=...')
-
-
-class KeyReader(Reader):
-    """Reader of the keys of records."""
-
-    def __init__(self, file: FileBytes, keys: Texts,
-                 bounds: IndexArray) -> None:
-        super().__init__(file.path, KEY, (len(keys),), numpy.dtype(object))
-        self.files = files_of(file)
-        self.part_bounds = bounds
-        self._keys = keys
-
-    def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
-        """Return no ranges: the keys are in memory."""
-        return no_ranges()
-
-    def _read_list(self, rows: IndexArray) -> NDArray[Any]:
-        self._check_list(rows)
-        return numpy.array(list(map(self._keys.__getitem__, rows.tolist())),
-                           object)
 
 
 class ShardDataset(RowsDataset, WithStorageOptions):
@@ -153,7 +132,8 @@ class ShardDataset(RowsDataset, WithStorageOptions):
         for source, field in self._columns_of(table, known).items():
             if field == KEY and field not in table.fields:
                 assert table.keys is not None
-                readers[source] = KeyReader(file, table.keys, table.bounds)
+                readers[source] = TextReader(
+                    file.path, KEY, table.keys, files_of(file), table.bounds)
             else:
                 readers[source] = FieldReader(
                     file, source, table.in_joined(field, starts_of(file)),

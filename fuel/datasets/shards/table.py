@@ -14,9 +14,11 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.remote.location import ask_all
+from fuel.storage import Reader
 from fuel.storage.file_bytes import Ends, FileBytes
 from fuel.storage.linked_files import FEWEST_KEPT, kept_arrays, keep_arrays
 from fuel.storage.part_index import Arrays
+from fuel.storage.reader import as_objects, no_ranges
 from fuel.storage.spans import ABSENT
 from fuel.utils.threads import map_chunks
 
@@ -63,6 +65,33 @@ class Texts:
         # Names in archives may have any bytes.
         return self.content[first:int(self.ends[number])].tobytes().decode(
             errors='surrogateescape')
+
+
+class TextReader(Reader):
+    """Reader of texts that are in memory, such as the keys of records.
+
+    `texts`: the text of each row, by its number.
+    `files`: the files that the texts are from.
+    `bounds`: the first row of each file, and the number of rows; None if there
+        is one file.
+    """
+
+    def __init__(self, path: str, name: str, texts: Any,
+                 files: Sequence[Any],
+                 bounds: IndexArray | None = None) -> None:
+        super().__init__(path, name, (len(texts),), numpy.dtype(object))
+        self.files = tuple(files)
+        if bounds is not None:
+            self.part_bounds = bounds
+        self._texts = texts
+
+    def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
+        """Return no ranges, since the texts are in memory."""
+        return no_ranges()
+
+    def _read_list(self, rows: IndexArray) -> NDArray[Any]:
+        self._check_list(rows)
+        return as_objects(list(map(self._texts.__getitem__, rows.tolist())))
 
 
 class Scanned(NamedTuple):
