@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import numpy
 
 from fuel.datasets.columns.part_names import as_list, fixed_files
-from fuel.datasets.npy import ArraysDataset
+from fuel.datasets.file_rows import FileRowsDataset
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.text_files import check_is_file
 from fuel.remote.urls import StorageOptions
@@ -18,7 +18,7 @@ __all__ = ['BinaryDataset']
 
 
 @do_not_pickle_attributes('readers')
-class BinaryDataset(ArraysDataset):
+class BinaryDataset(FileRowsDataset):
     """A data set in raw files of numbers, such as the tokens of a text.
 
     The files are memory-mapped, so only the rows of a request are read. There

@@ -10,15 +10,13 @@ from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import written_call
 from fuel.datasets.columns.part_names import (
-    as_list, files_in_order, fixed_files, shown_paths)
+    as_list, fixed_files, shown_paths)
+from fuel.datasets.file_rows import FileRowsDataset
 from fuel.datasets.options import DatasetOptions
-from fuel.datasets.rows import check_same_length
 from fuel.datasets.shards.table import RecordTable, TextReader
-from fuel.datasets.source_dataset import RowsDataset, by_source
-from fuel.datasets.sources import RowPlaces, places_in_files
+from fuel.datasets.source_dataset import by_source
 from fuel.datasets.text_files import check_is_file
 from fuel.describe.pipeline import dataset_text
-from fuel.remote.location import WithStorageOptions
 from fuel.remote.urls import StorageOptions
 from fuel.storage import Reader
 from fuel.storage.file_bytes import (
@@ -50,7 +48,7 @@ def refuse_absent(where: Callable[[int], str], field: str,
         f'with columns=...')
 
 
-class ShardDataset(RowsDataset, WithStorageOptions):
+class ShardDataset(FileRowsDataset):
     """Base of the data sets whose records lie in shards.
 
     Subclasses implement `_find_records` and `_type_of_field`.
@@ -78,7 +76,6 @@ class ShardDataset(RowsDataset, WithStorageOptions):
     kind: ClassVar[str]
     #: Word for a record, for errors.
     noun: ClassVar[str] = 'record'
-    unsaved_arguments = ('path', 'storage_options')
     path: str | list[str]
     #: The files that have the records.
     shards: Sequence[str]
@@ -190,27 +187,6 @@ class ShardDataset(RowsDataset, WithStorageOptions):
         super()._use_sources()
         self._check_absent(self.sources)
 
-    def places_of_rows(self, rows: IndexArray) -> RowPlaces:
-        """Return the files of rows, and their numbers in them."""
-        return places_in_files(list(map(str, self.shards)),
-                               self.table.bounds, rows)
-
-    def _check_renewed(self, before: dict[str, Reader],
-                       now: dict[str, Reader]) -> None:
-        for source in before.keys() & now.keys():
-            for path, count, new in zip(
-                    self.shards,
-                    numpy.diff(before[source].part_bounds).tolist(),
-                    numpy.diff(now[source].part_bounds).tolist(),
-                    strict=True):
-                check_same_length(path, count, new)
-        super()._check_renewed(before, now)
-
-    def kept_arguments(self) -> Mapping[str, object]:
-        """Return the arguments that a saved state must fit; if there are
-        several files, also their names in order."""
-        return {**super().kept_arguments(), **files_in_order(self.path)}
-
     def decoders(self) -> Iterator[str]:
         """Yield the calls of the stages that decode the fields."""
         stages: dict[str, list[str]] = {}
@@ -222,10 +198,9 @@ class ShardDataset(RowsDataset, WithStorageOptions):
             yield f'{stage}(stream, which_sources={tuple(sources)})'
 
     def details(self) -> Sequence[str]:
-        """Return the files, the stages that decode fields, and the splits."""
-        return [*shown_paths(as_list(self.path)),
-                *[f'decode with {call}' for call in self.decoders()],
-                *super().details()]
+        """Return the files, the splits, and the stages that decode fields."""
+        return [*super().details(),
+                *[f'decode with {call}' for call in self.decoders()]]
 
     def _own_arguments(self) -> dict[str, Any]:
         """Return the arguments of this class alone; None for a default."""

@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import re
+import shutil
 import struct
 import sys
 from decimal import Decimal
@@ -586,6 +587,10 @@ def test_file_that_changes_while_in_use_is_an_error(tmp_path):
     for name in ('shard.00003.mds', 'index.json'):
         os.replace(tmp_path / 'b' / name, folder / name)
     with pytest.raises(StateMismatchError, match=r'shard\.00003\.mds'):
+        next(DataStream(dataset, batch_size=4).get_epoch_iterator())
+    shutil.rmtree(folder)
+    write_numbered(folder, [*COUNTS, 3])
+    with pytest.raises(StateMismatchError, match='had 20 .* now has 23'):
         next(DataStream(dataset, batch_size=4).get_epoch_iterator())
     os.remove(folder / 'shard.00000.mds')
     with pytest.raises(FileNotFoundError, match=r'shard\.00000\.mds'):
