@@ -6,6 +6,8 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from itertools import chain
+
 import numpy
 
 # Kinds of lists, as they are numbered in a Feature.
@@ -166,7 +168,8 @@ def parse_example(const uint8_t[::1] record):
         if field.number == 1:
             add_features(field.start, field.end, found)
         elif field.number == 2:
-            raise ValueError('it is a tf.train.SequenceExample, or no example')
+            raise ValueError('it is a tf.train.SequenceExample, or not an '
+                             'example')
     return found
 
 
@@ -203,20 +206,22 @@ cdef tuple values_of(Field feature):
     """Return the kind and the values of a Feature."""
     cdef Field part
     cdef const uint8_t *at = feature.start
-    cdef tuple found = (0, ())
+    cdef uint64_t kind = 0
+    # A message in several pieces has the values of all of them.
+    cdef list pieces = []
     while at < feature.end:
         at = field_after(at, feature.end, &part)
         if part.kind != MESSAGE or part.number > 3:
             continue
-        values = (bytes_in(part) if part.number == BYTES else
-                  floats_in(part) if part.number == FLOATS else
-                  integers_in(part))
-        # A message in several pieces has the values of all of them.
-        if found[0] == part.number:
-            values = (found[1] + values if part.number == BYTES
-                      else numpy.concatenate([found[1], values]))
-        found = (part.number, values)
-    return found
+        if part.number != kind:
+            kind, pieces = part.number, []
+        pieces.append(bytes_in(part) if kind == BYTES else
+                      floats_in(part) if kind == FLOATS else
+                      integers_in(part))
+    if len(pieces) < 2:
+        return kind, pieces[0] if pieces else ()
+    return kind, (list(chain.from_iterable(pieces)) if kind == BYTES
+                  else numpy.concatenate(pieces))
 
 
 cdef list bytes_in(Field lists):

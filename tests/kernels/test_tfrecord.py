@@ -107,6 +107,16 @@ def test_odd_examples_are_read(content, expected):
     assert expected == parsed(content)
 
 
+@pytest.mark.parametrize('value', [b'x', 5, .5])
+def test_list_in_many_pieces_is_read_in_linear_time(value):
+    """A hostile record of a megabyte would take hours if all values were
+    copied for each piece."""
+    pieces = 200_000
+    content = field(1, entry('a', feature([value]) * pieces))
+    (_, found), = parse_example(content).values()
+    assert [value] * pieces == [*found]
+
+
 @pytest.mark.parametrize('content', [
     b'\x0a', b'\x0a\x05abc', b'\x0a' + b'\xff' * 9 + b'\x01',
     b'\x0a' + b'\xff' * 11, b'\x00\x01', b'\x0b', b'\x0f', b'hello',

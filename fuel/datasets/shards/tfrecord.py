@@ -235,7 +235,8 @@ def _first_examples(records: FieldReader,
 
 
 def _examples(records: FieldReader, numbers: range) -> list[Any]:
-    """Return the examples in records; None for a record that is none."""
+    """Return the examples in records; None for a record that is not an
+    example."""
     try:
         return list(records.read(slice(numbers.start, numbers.stop)))
     except ValueError:
