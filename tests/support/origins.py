@@ -9,6 +9,7 @@ import pytest
 import fuel
 
 from support.range_server import serving
+from support.tar_files import write_tar
 
 ORIGINS = ('path', 'list', 'pattern', 'folder', 'URL')
 # Two files are opened as the answer says; 'one' and 'no' are errors.
@@ -20,6 +21,7 @@ TABLE = {
     'JSON lines': ('yes', 'rows', 'rows', 'rows', 'yes'),
     'Parquet': ('yes', 'rows', 'rows', 'rows', 'yes'),
     'Arrow': ('yes', 'rows', 'rows', 'rows', 'yes'),
+    'tar': ('yes', 'rows', 'rows', 'rows', 'yes'),
     'Zarr': ('yes', 'one', 'one', 'no', 'yes')}
 ENDINGS = {'HDF5': 'h5', 'JSON lines': 'jsonl'}
 ROWS = [3, 1, 2, 0]
@@ -58,7 +60,9 @@ WRITERS = {
     'CSV': lambda path: path.write_text(
         '\n'.join(['x', *map(str, ROWS)]) + '\n'),
     'JSON lines': lambda path: path.write_text(
-        ''.join(f'{{"x": {row}}}\n' for row in ROWS))}
+        ''.join(f'{{"x": {row}}}\n' for row in ROWS)),
+    'tar': lambda path: write_tar(path, [
+        (f'{place}.cls', b'%d' % row) for place, row in enumerate(ROWS)])}
 
 
 def check_origin(folder, write, name, origin, answer):
@@ -108,15 +112,16 @@ def opened(origin, folder, paths, ending):
 
 
 def rows_of(name, origin, folder, paths):
-    """Return the rows of the only source of files from any origin."""
+    """Return the rows of the source of files from any origin; samples of
+    archives have keys too."""
     if origin != 'URL':
         dataset = opened(origin, folder, paths, ENDINGS.get(
             name, name.lower()))
-        rows, = dataset[:]
+        rows, *_ = dataset[:]
         return rows.tolist()
     with serving(folder) as server:
         dataset = fuel.load(server.url(paths[0].name))
-        rows, = dataset[:]
+        rows, *_ = dataset[:]
         with pytest.raises(ValueError, match='list the URLs'):
             fuel.load(server.url('*'))
         return rows.tolist()
