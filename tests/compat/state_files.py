@@ -10,16 +10,19 @@ import h5py
 import numpy
 import scipy.sparse
 import tables
+from support.mds_files import write_mds
 from support.tar_files import digits, write_tar
+from support.tfrecord_files import example, write_tfrecord
 
 from fuel import config
 from fuel.datasets import (
     CIFAR10, CIFAR100, CSR, EMNIST, KMNIST, MNIST, STL10, SVHN, Adult,
     BinarizedMNIST, BinaryDataset, CalTech101Silhouettes, Categorical, CelebA,
     Constant, CSVDataset, DogsVsCats, FashionMNIST, FilesDataset, Flat,
-    H5PYDataset, HDF5Dataset, IndexableDataset, Iris, JSONLDataset, NPYDataset,
-    Omniglot, OneBillionWord, PerRun, PerStep, Ragged, Rows, Runs, Scaled,
-    TarDataset, TextFile, Windows, YouTubeAudio, random_split)
+    H5PYDataset, HDF5Dataset, IndexableDataset, Iris, JSONLDataset, MDSDataset,
+    NPYDataset, Omniglot, OneBillionWord, PerRun, PerStep, Ragged, Rows, Runs,
+    Scaled, TarDataset, TextFile, TFRecordDataset, Windows, YouTubeAudio,
+    random_split)
 from fuel.datasets.hdf5 import PytablesDataset
 from fuel.datasets.imagenet import ILSVRC2010, ILSVRC2012
 from fuel.datasets.vocabulary import build_vocabulary
@@ -214,6 +217,21 @@ def files(place, table=''):
     return FilesDataset(folder, sources=('path', 'n')[bool(table):][:1])
 
 
+def shards(place):
+    """Write two shards of numbers."""
+    return str(write_mds(place.folder / 'mds', {'n': ('uint32', 4)}, [
+        [[number.to_bytes(4, 'little')] for number in numbers]
+        for numbers in (range(10), range(10, SIZE))]))
+
+
+def examples(place):
+    """Write records of ``tf.train.Example``."""
+    path = place.folder / 'examples.tfrecord'
+    write_tfrecord(path, [example(label=[number], name=[b'%d' % number])
+                          for number in range(SIZE)])
+    return str(path)
+
+
 def archive(place, compressed):
     """Write an archive of arrays."""
     path = place.folder / 'arrays.npz'
@@ -364,6 +382,9 @@ PIPELINES = {
     'BinaryDataset': lambda place: shuffled(tokens(place)),
     'TarDataset': lambda place: shuffled(TarDataset(write_tar(
         place.folder / 'digits.tar', digits(count=SIZE)), ['cls', 'key'])),
+    'MDSDataset': lambda place: shuffled(MDSDataset(shards(place))),
+    'TFRecordDataset': lambda place: shuffled(
+        TFRecordDataset(examples(place), ['label'])),
     'FilesDataset': lambda place: shuffled(files(place)),
     'FilesDataset, table': lambda place: shuffled(files(place, '_table')),
     'Windows, targets': lambda place: shuffled(Windows(
