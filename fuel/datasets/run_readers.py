@@ -156,8 +156,11 @@ class WindowCuts(Cuts):
         # The first row in the run that is a whole number of steps away.
         first = numpy.where(starts < 0, starts % self.step, starts)
         stop = numpy.minimum(starts + self.span, self.lengths[runs])
+        # The run may end between two rows of the window.
+        stop = numpy.where(
+            stop > first, stop - (stop - first - 1) % self.step, first)
         begin = self.bounds[runs]
-        return begin + first, begin + numpy.maximum(first, stop)
+        return begin + first, begin + stop
 
     def _examples_with(self, run: int, row: int) -> IndexArray:
         """See :meth:`Cuts._examples_with`."""

@@ -173,9 +173,11 @@ class RunDataset(RowsDataset):
     def _first_rows(self, examples: IndexArray,
                     ) -> tuple[IndexArray, IndexArray]:
         """Return the run and the first row in the files of examples."""
-        runs, starts = self._cuts.find(examples)
-        last = numpy.maximum(self._cuts.lengths[runs] - 1, 0)
-        return runs, self._stored_rows[runs] + starts.clip(0, last)
+        cuts = self._cuts
+        runs = cuts.find(examples).runs
+        first = cuts.rows_held(examples)[0] - cuts.bounds[runs]
+        last = numpy.maximum(cuts.lengths[runs] - 1, 0)
+        return runs, self._stored_rows[runs] + numpy.minimum(first, last)
 
     def kept_arguments(self) -> Mapping[str, object]:
         """Return the arguments that a saved state must fit, by name."""

@@ -236,6 +236,24 @@ def test_windows_say_which_rows_they_hold():
     assert len(seen) > 4
 
 
+@pytest.mark.parametrize('step', [1, 2, 3])
+def test_padded_windows_say_their_first_and_last_rows(tmp_path, step):
+    """Padding, or a run, may end between two rows of a window."""
+    path = tmp_path / 'rows.npy'
+    numpy.save(path, numpy.arange(1, 12))
+    windows = Windows(
+        NPYDataset(str(path)), 3, step=step, runs={'lengths': [7, 4]},
+        pad='zero', pad_before=2 * step, pad_after=step)
+    table = DataStream(windows, batch_size=windows.num_examples).order[0]
+    (rows, mask), = DataStream(windows, batch_size=windows.num_examples)
+    held = [one[real] - 1 for one, real in zip(rows, mask, strict=True)]
+    assert table.first.tolist() == [one[0] for one in held]
+    assert table.stop.tolist() == [one[-1] + 1 for one in held]
+    assert table.row_of_part.tolist() == [one[0] for one in held]
+    assert [windows.provenance(number).row for number in range(len(held))] == [
+        one[0] for one in held]
+
+
 def test_windows_with_a_row_are_found_in_long_computed_orders():
     """No epoch is gone through."""
     count = 10 ** 12
