@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import string
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from typing import Any
@@ -27,6 +28,9 @@ from fuel.utils import rng_state
 _PART = 5
 # A part that is not known.
 _UNKNOWN = '.' * _PART
+# A character for each choice of some of several data sets, and most of these.
+_TOLD = string.ascii_letters + string.digits + '-_'
+_MOST_TOLD = 6
 
 
 def _digest(text: str) -> str:
@@ -136,8 +140,28 @@ def _facts_of(dataset: Any) -> tuple[Any, Any, Any]:
 
 
 def _part(facts: Sequence[Any]) -> str:
-    """Return the part of an id for facts about all data sets."""
-    return _UNKNOWN if None in facts else _digest(as_text(facts))[:_PART]
+    """Return the part of an id for facts about all data sets.
+
+    If only those of some data sets are known, it begins with a dot and a
+    character that stands for these data sets.
+    """
+    known = [place for place, fact in enumerate(facts) if fact is not None]
+    if not known or len(known) < len(facts) > _MOST_TOLD:
+        return _UNKNOWN
+    found = _digest(as_text([facts[place] for place in known]))
+    return found[:_PART] if len(known) == len(facts) else (
+        '.' + _TOLD[sum([1 << place for place in known])] + found)[:_PART]
+
+
+def _differs(facts: Sequence[Any], saved: str) -> bool:
+    """Return whether facts about data sets differ from those of a part of an
+    id; facts that either lacks do not count."""
+    if saved == _UNKNOWN:
+        return False
+    if saved.startswith('.'):
+        told, saved = _TOLD.find(saved[1]), saved[2:]
+        facts = [fact for place, fact in enumerate(facts) if told >> place & 1]
+    return None not in facts and not _digest(as_text(facts)).startswith(saved)
 
 
 def _single(facts: Sequence[tuple[Any, Any, Any]]) -> str:
@@ -175,8 +199,7 @@ def data_differences(datasets: Sequence[DatasetLike], saved: str) -> str:
     differ = [name for place, name, find in (
         (_PART, 'types or shapes', _types_of),
         (2 * _PART, 'checksums', _checksums_of))
-        if _UNKNOWN != (old := saved[place:place + _PART]) and (
-            _part(list(map(find, datasets))) not in (old, _UNKNOWN))]
+        if _differs(list(map(find, datasets)), saved[place:place + _PART])]
     if not differ:
         return ''
     facts = list(map(_facts_of, datasets))

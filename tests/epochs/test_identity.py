@@ -325,7 +325,7 @@ def test_stages_cannot_be_accepted():
     with pytest.raises(StateMismatchError, match=r'was saved$'):
         resumed(Mapping(stream_of(), random_ids), state,
                 accept=('data', 'order'))
-    for accept in ('nothing', ('data', 'shapes')):
+    for accept in ('nothing', ('data', 'shapes'), None, 5):
         with pytest.raises(ValueError, match="'data', 'order' or both"):
             stream_of().load_state_dict(state, accept=accept)
 
@@ -438,6 +438,33 @@ def test_changed_files_are_refused_where_checksums_are_kept(tmp_path):
         strange = converted(tmp_path / 'strange.hdf5', text)
         with pytest.raises(StateMismatchError, match='checksums'):
             resumed(of_file(strange), state)
+
+
+def test_data_sets_without_checksums_do_not_hide_others(tmp_path):
+    """A file with a checksum is compared, if it had one when the state was
+    saved."""
+    files = {name: converted(tmp_path / f'{name}.hdf5',
+                             inputs('raw', name) if name in 'ab' else None)
+             for name in ('a', 'b', 'none', 'other')}
+
+    def make(*names):
+        return Mix([of_file(files[name]) for name in names])
+
+    for saved, same, changed in (
+            ('a none', ['a other', 'a b', 'none none'], ['b none', 'b a']),
+            ('none b', ['other b', 'a b', 'none none'], ['none a', 'a a']),
+            ('none none', ['a b', 'a none'], []),
+            ('a b', ['a none', 'none none', 'none a'], ['a a']),
+            ('a none none none none b', ['a b b b b b'],
+             ['a none none none none a', 'b none none none none b']),
+            ('a none none none none none none', ['b' + 6 * ' b'], [])):
+        state = make(*saved.split()).state_dict()
+        assert 20 == len(state['data_id'])
+        for names in same:
+            resumed(make(*names.split()), state)
+        for names in changed:
+            with pytest.raises(StateMismatchError, match='checksums'):
+                resumed(make(*names.split()), state)
 
 
 def test_data_without_sizes_or_types_have_ids(tmp_path):
