@@ -26,7 +26,8 @@ class Acceptance:
     """
 
     def __init__(self, accept: Iterable[str] = ()) -> None:
-        kinds = [accept] if isinstance(accept, str) else [*accept]
+        kinds = [*accept] if isinstance(accept, Iterable) and not (
+            isinstance(accept, str)) else [accept]
         for kind in kinds:
             if kind not in KINDS:
                 raise ValueError(

@@ -370,7 +370,7 @@ def _check_fields(stage: Stage, state: State) -> None:
     if 'accepted' in state and not are_accepted(state['accepted']):
         _refuse(stage, 'accepted', state['accepted'],
                 'the differences that were accepted')
-    if state.get('past', '') != '' and not is_past(state['past']):
+    if 'past' in state and not is_past(state['past']):
         _refuse(stage, 'past', state['past'],
                 'the numbers of items of the epochs that were begun before')
     _check_scheme(stage, state)

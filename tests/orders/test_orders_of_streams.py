@@ -443,7 +443,7 @@ def test_state_that_lacks_the_epochs_loads():
 @pytest.mark.parametrize('value', [
     3, None, ['all'], 'all*', '*3', 'all all*x', ' all', 'all ', 'x',
     '1' * 3000, '-1', 'all*-1', 'all\n', 'all*' + '9' * 18, '\u0663',
-    'all*\u0663', 'all*0', '007'])
+    'all*\u0663', 'all*0', '007', numpy.arange(2)])
 def test_damaged_epochs_are_refused(value):
     """A state comes from somebody else."""
     stream = stream_of()
