@@ -388,14 +388,15 @@ def _are_offsets(values: object) -> bool:
 
 
 def _check_scheme(stage: Stage, state: State) -> None:
-    scheme, saved = _whole_scheme(stage), state['scheme']
-    if scheme is None:
+    saved = state['scheme']
+    if stage.scheme is None:
         if saved is not None:
             _refuse(stage, 'scheme', saved, 'None')
         if state['requested'] < state['position']:
             _refuse(stage, 'requested', state['requested'],
                     f'at least the position, {state["position"]}')
         return
+    scheme = _whole_scheme(stage)
     count = num_requests_of(scheme)
     if isinstance(count, int) and state['requested'] > count:
         _refuse(stage, 'requested', state['requested'],
