@@ -83,6 +83,9 @@ class DataIterator(EpochIterator):
     def __len__(self) -> int:
         """Return the number of items left in the epoch."""
         count = _num_left(self)
+        if count and self.epoch.omitted:
+            reader: Any = stage_of(self.data_stream).reader_of(self.epoch)
+            count -= reader.count_omitted(count)
         if count is None:
             raise TypeError(
                 'how many items are left of an epoch of '

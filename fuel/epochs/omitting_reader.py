@@ -50,11 +50,27 @@ class OmittingReader:
         # Other stages look for further members of readers.
         return getattr(vars(self)['reader'], name)
 
+    @property
+    def _next(self) -> int:
+        """The number of the round that comes next."""
+        epoch: Any = self._epoch()
+        return max(self._passed, self._rounds.begun(
+            epoch.requested, self._unit))
+
+    def count_omitted(self, count: int) -> int:
+        """Return how many of the next rounds are left out.
+
+        `count`: number of rounds to look at.
+        """
+        first = self._next
+        return sum(max(0, min(stop, first + count) - max(start, first))
+                   for start, stop in zip(
+                       self.starts, self.stops, strict=True))
+
     def read(self) -> Any:
         """Return the next item; `LEFT_OUT` if items are left out."""
         epoch: Any = self._epoch()
-        number = max(self._passed, self._rounds.begun(
-            epoch.requested, self._unit))
+        number = self._next
         place = bisect_right(self.starts, number) - 1
         if place < 0 or self.stops[place] <= number:
             return self.reader.read()

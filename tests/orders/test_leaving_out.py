@@ -141,6 +141,31 @@ def test_all_ranks_leave_out_the_same_rounds(ranks, by, uneven, accumulate):
         numbers[0], numbers[-1], strict=True))
 
 
+@pytest.mark.parametrize('name', PIPELINES)
+def test_length_of_an_iterator_is_that_of_what_is_delivered(name):
+    """The length of the stream is that of all epochs, in which steps keep
+    their numbers."""
+    compared = 0
+    for shard in (None, (0, 2), (1, 2), (1, 3)):
+        def build(shard=shard):
+            stream = PIPELINES[name]()
+            return stream if shard is None else stream.shard(
+                *shard, uneven='uneven')
+
+        try:
+            length = len(build())
+        except (TypeError, ValueError):
+            continue
+        stream = leave_out(build(), [0, range(2, 4), 9])
+        for _ in range(3):
+            assert length == len(stream)
+            iterator = stream.get_epoch_iterator()
+            found = [len(iterator), *[len(iterator) for _ in iterator]]
+            assert list(range(len(found)))[::-1] == found
+            compared += len(found)
+    assert compared > 20
+
+
 def test_rows_that_are_left_out_are_not_read():
     """A stage above makes no difference, nor do ranks."""
     for ranks in (1, 2):
