@@ -14,6 +14,7 @@ from fuel.datasets.options import DatasetOptions
 from fuel.datasets.shards.base import ShardDataset
 from fuel.datasets.shards.table import RecordTable, Scanned, record_table
 from fuel.datasets.source_dataset import texts_in
+from fuel.datasets.sources import RowPlaces
 from fuel.epochs.read_options import ReadOptions
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.tfrecord import masked_crc, parse_example
@@ -371,8 +372,17 @@ class TFRecordDataset(ShardDataset):
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
-        """Return a reader of the rows of the files."""
+        """Return a reader of the rows of the files.
+
+        This class overrides this method and `places_of_rows` together with
+        `_read`, since they are not used for a subclass that overrides only
+        `_read`.
+        """
         return super().make_reader(requests, options, state)
+
+    def places_of_rows(self, rows: IndexArray) -> RowPlaces:
+        """Return the files of rows, and their numbers in them."""
+        return super().places_of_rows(rows)
 
     def _read(self, rows: Any) -> tuple[Any, ...]:
         if isinstance(rows, int):

@@ -76,6 +76,16 @@ def test_files_are_read_in_any_order(folder, dataset):
         None, [8]))
 
 
+def test_tables_of_an_order_have_the_files(folder, dataset):
+    """Windows have that of their first row."""
+    for examples in dataset, Windows(dataset, 2):
+        table = DataStream(examples, batch_size=3).order[1:3]
+        assert [str(folder / 'a-2.tfrecord')] * 2 + [
+            str(folder / 'a-10.tfrecord')] + [
+                str(folder / 'a-11.tfrecord')] * 3 == table.file.tolist()
+        assert [3, 4, 0, 0, 1, 2] == table.row_of_part.tolist()
+
+
 def test_batches_belong_to_the_caller(dataset):
     """Arrays of each record may be written to."""
     for part in dataset.get_data(None, [3, 3]):
