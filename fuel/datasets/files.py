@@ -448,14 +448,11 @@ class FilesDataset(RowsDataset):
 
     def __repr__(self) -> str:
         """Return the call that makes the data set."""
-        named = {'endings': self.endings, 'which_sets': self.which_sets,
-                 'splits': self._splits, 'follow': None if (
-                     self.follow == 'folder') else self.follow,
-                 'sources': vars(self).get('_sources')}
-        return written_call(
-            type(self).__name__, [repr(str(self.path))], {
-                name: value for name, value in named.items()
-                if value is not None})
+        return written_call(type(self).__name__, [repr(str(self.path))], {
+            'endings': self.endings, 'which_sets': self.which_sets,
+            'splits': self._splits, 'follow': None if (
+                self.follow == 'folder') else self.follow,
+            'sources': vars(self).get('_sources')})
 
     def __str__(self) -> str:
         """Return the call, and the known facts about the data set."""

@@ -95,8 +95,8 @@ def places_in_files(files: Sequence[str], bounds: Any, rows: IndexArray,
 
 
 def knows_rows(dataset: object, hook: str) -> bool:
-    """Return whether a data set has a hook that tells where rows are, and no
-    subclass reads other rows than the hook knows."""
+    """Return whether a data set has a hook that finds rows, and no subclass
+    overrides how rows are read without overriding the hook."""
     return covers(dataset, hook, ('get_data', '_read', 'place_of_row'))
 
 

@@ -6,7 +6,7 @@ from libc.stdlib cimport free, malloc
 cdef extern from *:
     """
     #ifdef _WIN32
-    /* There is no positional read: the caller reads the span itself. */
+    /* There is no positional read: no span can be read. */
     static int64_t fuel_read_at(int descriptor, char *out, int64_t nbytes,
                                 int64_t address) { return -1; }
     #else

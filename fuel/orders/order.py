@@ -320,7 +320,7 @@ class StreamOrder:
         Raises
         ------
         ValueError
-            If the data set is none of windows or runs, or as for
+            If the data set does not consist of windows or runs, or as for
             :meth:`index`.
 
         Examples

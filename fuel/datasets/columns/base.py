@@ -148,7 +148,7 @@ def shown_call(name: str, files: str | Sequence[str],
         name, [repr(files if isinstance(files, str) else list(files)),
                _shown_columns(columns)], {
             key: value for key, value in arguments.items()
-            if value is not None and value != DEFAULTS.get(key)})
+            if value != DEFAULTS.get(key)})
 
 
 def written_call(name: str, first: Sequence[str],
@@ -156,9 +156,10 @@ def written_call(name: str, first: Sequence[str],
     """Return the text of a call of the class or function `name`.
 
     `first`: the positional arguments, as text already.
-    `named`: the keyword arguments.
+    `named`: the keyword arguments; those that are None are left out.
     """
-    shown = [f'{key}={_shown(value)}' for key, value in named.items()]
+    shown = [f'{key}={_shown(value)}' for key, value in named.items()
+             if value is not None]
     return f'{name}({", ".join([*first, *shown])})'
 
 

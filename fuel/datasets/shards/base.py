@@ -214,16 +214,14 @@ class ShardDataset(FileRowsDataset):
             source == field for source, field in columns.items()) else columns
         options = try_call(None, lambda: self.storage_options)
         path: Any = self.path
-        named = {**self._own_arguments(),
-                 'which_sets': self.which_sets, 'splits': self._splits,
-                 'storage_options': options or None,
-                 'sources': vars(self).get('_sources')}
         return written_call(
             type(self).__name__,
             [repr(list(map(str, path)) if isinstance(path, list)
                   else str(path)), repr(shown)],
-            {name: value for name, value in named.items()
-             if value is not None})
+            {**self._own_arguments(),
+             'which_sets': self.which_sets, 'splits': self._splits,
+             'storage_options': options or None,
+             'sources': vars(self).get('_sources')})
 
     def __str__(self) -> str:
         """Return the call, and the known facts about the data set."""
