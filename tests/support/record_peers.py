@@ -15,6 +15,7 @@ import os
 import shutil
 import sys
 import tempfile
+from decimal import Decimal
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -59,6 +60,8 @@ def plain(value):
     if isinstance(value, numpy.ndarray):
         return {'dtype': str(value.dtype), 'shape': list(value.shape),
                 **plain(value.tobytes())}
+    if isinstance(value, Decimal):
+        return {'decimal': str(value)}
     if isinstance(value, dict):
         return {'dict': {key: plain(one) for key, one in value.items()}}
     if isinstance(value, (list, tuple)):
@@ -110,6 +113,11 @@ def picture(number, form):
     return file.getvalue()
 
 
+def pixels_of(image):
+    """Return the pixels of an image, with its channels first."""
+    return numpy.moveaxis(numpy.atleast_3d(image), 2, 0)
+
+
 def text(number):
     """Return a text of any length, which may be 0."""
     return f'Bild {number}: größer — 図 '[:number * 7 % 19]
@@ -149,9 +157,11 @@ def read_tars(folder):
 MDS_COLUMNS = {
     'amount': 'str_int', 'any': 'ndarray', 'data': 'bytes',
     'half': 'float16', 'image': 'jpeg', 'label': 'int', 'mask': 'png',
-    'meta': 'json', 'photo': 'pil', 'rows': 'ndarray:int32',
+    'meta': 'json', 'parts': 'list[pil]', 'photo': 'pil',
+    'price': 'str_decimal', 'rows': 'ndarray:int32',
     'share': 'str_float', 'text': 'str', 'tiny': 'uint8',
     'vector': 'ndarray:float32:2,2'}
+MODES = 'RGB', 'L', 'RGBA', 'F', 'I'
 
 
 def import_streaming():
@@ -176,7 +186,11 @@ def write_mds(folder, count, **options):
                 'half': numpy.float16(number / 8), 'image': image,
                 'label': number, 'mask': mask,
                 'meta': {'name': text(number), 'no': None, 'n': [number]},
-                'photo': Image.fromarray(pixels(number, 3, 4, 3)),
+                'parts': [Image.fromarray(pixels(one, 2, 3, 3))
+                          for one in range(number % 3 + 1)],
+                'photo': Image.fromarray(pixels(number, 3, 4, 3)).convert(
+                    MODES[number % len(MODES)]),
+                'price': Decimal(f'{number}.50'),
                 'rows': numpy.arange(number % 4 * 2 + 2, dtype='i4').reshape(
                     -1, 2), 'share': number / 3, 'text': text(number),
                 'tiny': numpy.uint8(number),
@@ -198,9 +212,8 @@ def read_mds(folder):
         index.write_text(json.dumps(facts))
         for sample in streaming.StreamingDataset(
                 local=name, batch_size=1, shuffle=False):
-            sample['photo'] = numpy.moveaxis(
-                numpy.asarray(sample['photo']), 2, 0)
-            yield sample
+            yield {**sample, 'photo': pixels_of(sample['photo']),
+                   'parts': list(map(pixels_of, sample['parts']))}
 
 
 # --- tfrecord and TensorFlow -----------------------------------------------

@@ -174,7 +174,8 @@ PLAIN = {
     'str_decimal': FieldType(decode=_decimal),
     'json': FieldType(decode=json.loads),
     'pil': FieldType(decode=pixels_of),
-    'jpeg_array': FieldType(decode=partial(list_of, first=0)),
+    **dict.fromkeys(('jpeg_array', 'jpegarray'), FieldType(
+        decode=partial(list_of, first=0))),
     'list[jpeg]': FieldType(decode=partial(list_of, first=4)),
     'list[png]': FieldType(decode=partial(list_of, first=4)),
     'list[pil]': FieldType(decode=partial(list_of, first=4,

@@ -203,7 +203,8 @@ VALUES = {
     'list[jpeg]': (listed(b'a', b'', b'bc', before=bytes(4)),
                    [b'a', b'', b'bc']),
     'list[png]': (listed(before=bytes(4)), []),
-    'jpeg_array': (listed(b'ab', b'c'), [b'ab', b'c'])}
+    'jpeg_array': (listed(b'ab', b'c'), [b'ab', b'c']),
+    'jpegarray': (listed(b'ab'), [b'ab'])}
 FIXED = {'int': 8, 'uint8': 1, 'int8': 1, 'float16': 2, 'uint64': 8,
          'float64': 8, 'ndarray:int16:2,3': 12}
 
