@@ -81,14 +81,15 @@ def are_in(folder: str, entries: Entries, kwargs: Mapping[str, Any]) -> bool:
 
 
 def _first_names(folder: str, entries: Entries) -> Iterator[str]:
-    """Yield the names of the first entries of the first folders, in lower
+    """Yield the names of the first files of the first folders, in lower
     case."""
     pending = deque([folder])
     for _ in range(FOLDERS):
         if not pending:
             break
         for entry in entries.first(pending.popleft()):
-            yield entry.name.lower()
+            if not entry.is_dir(follow_symlinks=False):
+                yield entry.name.lower()
             if len(pending) < FOLDERS and _is_folder(entry):
                 pending.append(entry.path)
 
