@@ -31,7 +31,7 @@ _POLL_SECONDS = 0.1
 #: A function of a stage and an item, which returns the item transformed.
 Transform = Callable[[Any, Any], Any]
 #: A function that returns the examples of an item, None if not known.
-Note = Callable[[], SourceExamples | None]
+Examples = Callable[[], SourceExamples | None]
 
 
 class TransformAsRead:
@@ -149,13 +149,13 @@ class _Entry(NamedTuple):
     At the end of the epoch, the error is StopIteration.
 
     `position`: position of the stream below after this item was read.
-    `examples`: the examples of the item, if they are noted and known.
+    `examples`: returns the examples of the item, if they are noted.
     """
 
     task: Task | None
     error: Exception | None
     position: Position | State | Exception
-    examples: SourceExamples | None
+    examples: Examples | None
 
 
 class ReadAhead:
@@ -163,15 +163,15 @@ class ReadAhead:
 
     `source`: the epoch iterator that is prefetched.
     `data_stream`: the stream of that iterator.
-    `note`: returns the examples of the item that `source` has read last; None
-        if no stage asks for the examples of each item.
-    `examples`: those of the item that was delivered last, if noted and known.
+    `note`: returns a function for the item that `source` has read last, which
+        returns its examples; None if no stage asks for them.
     """
 
-    examples: SourceExamples | None = None
+    _examples: Examples | None = None
 
     def __init__(self, source: Any, stages: Sequence[tuple[Any, Transform]],
-                 threads: Threads, note: Note | None = None) -> None:
+                 threads: Threads,
+                 note: Callable[[], Examples] | None = None) -> None:
         self.source = source
         self.note = note
         self.data_stream = source.data_stream
@@ -190,7 +190,7 @@ class ReadAhead:
         if not self._entries:
             raise StopIteration
         entry = self._entries.popleft()
-        self._position, self.examples = entry.position, entry.examples
+        self._position, self._examples = entry.position, entry.examples
         if entry.error is not None:
             raise entry.error
         assert entry.task is not None
@@ -215,7 +215,7 @@ class ReadAhead:
     def _read(self) -> None:
         task: Task | None = None
         failure: Exception | None = None
-        examples: SourceExamples | None = None
+        examples: Examples | None = None
         try:
             item = next(self.source)
             if self.note is not None:
@@ -241,6 +241,12 @@ class ReadAhead:
         return self._position
 
     @property
+    def examples(self) -> SourceExamples | None:
+        """The examples of the item that was delivered last, if noted and known
+        (SourceExamples or None)."""
+        return None if self._examples is None else self._examples()
+
+    @property
     def epoch(self) -> Epoch:
         """The epoch of `source`, for code that needs its requests."""
         epoch: Epoch = self.source.epoch
@@ -264,13 +270,16 @@ class TaskItems:
     `reader`: the reader of the stage without threads; it explains errors.
     `child`: the iterator of tasks that is read.
     `place`: index of the stage in the run of pure stages.
+    `own`: the stage and its transform.
     `meter`: measures the stage.
     `is_last`: whether the stage is the last one of the run.
     """
 
     def __init__(self, reader: StageReader, child: Any, place: int,
-                 meter: StageMeter, *, is_last: bool) -> None:
+                 own: tuple[Any, Transform], meter: StageMeter, *,
+                 is_last: bool) -> None:
         self._reader = reader
+        self._own = own
         self.child = child
         self._place = place
         self._meter = meter
@@ -279,9 +288,15 @@ class TaskItems:
     def read(self) -> Any:
         """Return the next item; below the last stage of the run, its task."""
         with Waiting(is_told=True):
-            task: Task = next(self.child)
-        self._meter.credit(task.thread, *task.spans[self._place])
-        if task.failed == self._place:
+            item = next(self.child)
+        task, place = item, self._place
+        is_remainder = type(item) is not Task
+        if is_remainder:
+            # A stage below has left out rows of the item, and made it again.
+            task, place = Task(item, [self._own]), 0
+            task()
+        self._meter.credit(task.thread, *task.spans[place])
+        if task.failed == place:
             error = task.error
             assert error is not None
             explained = self._reader.explained(
@@ -289,8 +304,8 @@ class TaskItems:
             if explained is error:
                 raise error
             raise explained from error
-        task.place = self._place
-        return task.data if self._is_last else task
+        task.place = place
+        return task.data if self._is_last or is_remainder else task
 
     def skip(self, count: int) -> None:
         """Read items and drop them."""
@@ -304,7 +319,7 @@ class TaskItems:
 
 
 def run_in_threads(run: Sequence[Any], below: Any, threads: Threads,
-                   note: Note | None = None) -> None:
+                   note: Callable[[], Examples] | None = None) -> None:
     """Let a run of pure stages make its items in threads.
 
     `run`: the epoch iterators of the stages, the innermost first; their
@@ -317,8 +332,8 @@ def run_in_threads(run: Sequence[Any], below: Any, threads: Threads,
     run[0].epoch.attributes['child_epoch_iterator'] = child
     for place, each in enumerate(run):
         each.epoch.reader = TaskItems(
-            each.epoch.reader, child, place, each.epoch.meter,
-            is_last=each is run[-1])
+            each.epoch.reader, child, place, stages[place],
+            each.epoch.meter, is_last=each is run[-1])
         child = each
 
 

@@ -16,7 +16,8 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from fuel.epochs.ahead import run_in_threads
+from fuel.epochs.ahead import Examples, run_in_threads
+from fuel.epochs.examples import SourceExamples
 from fuel.epochs.pipeline import can_seek, source_examples
 from fuel.epochs.stage import children_of, stage_of
 from fuel.exceptions import WorkerError
@@ -185,7 +186,7 @@ def _run_ahead(iterator: Any, threads: Crew, *,
             isinstance(below, DataIterator)
             and can_seek(below.data_stream))):
         run_in_threads(run[::-1], below, threads, partial(
-            source_examples, below, 1) if run[-1].epoch.is_asked else None)
+            _note_examples, below) if run[-1].epoch.is_asked else None)
     if not isinstance(below, DataIterator):
         return
     stage = stage_of(below.data_stream)
@@ -195,6 +196,26 @@ def _run_ahead(iterator: Any, threads: Crew, *,
     ends_early = ends_early or stage.reads_several or not stage.one_to_one
     for child in children_of(below.epoch):
         _run_ahead(child, threads, ends_early=ends_early)
+
+
+def _note_examples(iterator: Any) -> Examples:
+    """Return a function that returns the examples of the item that an iterator
+    has read last, without those that pure stages leave out of it later."""
+    found = source_examples(iterator, 1)
+    limit, short = iterator.epoch.limit, iterator.epoch.short
+    if found is None or limit is None or limit.requests is None:
+        return lambda: found
+    number = limit.requests.last_position
+    before = short.get(number)
+
+    def remaining() -> SourceExamples:
+        after = short.get(number)
+        if after is before:
+            return found
+        rows = range(after.total) if before is None else before.places
+        return found.pick([[*rows].index(row) for row in after.places])
+
+    return remaining
 
 
 def _pure_run(iterator: Any) -> tuple[list[Any], Any]:

@@ -771,3 +771,25 @@ def test_program_may_draw_after_an_error_of_threads_that_are_late(draws):
             return
         with pytest.raises(ValueError, match='draws from numpy.random'):
             list(epoch)
+
+
+@pytest.mark.parametrize('num_threads', [1, 3])
+def test_stages_above_rows_that_are_left_out_run_in_threads(num_threads):
+    """The rest of a batch is made again, and passes all of them."""
+    stream = DataStream(IndexableDataset(numpy.arange(40)), batch_size=4,
+                        on_error='skip', max_skipped=40)
+    for number in 3, 5, 7:
+        stream = Cast(Mapping(stream, fails_at(number), pure=True), 'float64')
+    with MultiThreading(stream, num_threads=num_threads) as ahead:
+        for _ in range(2):
+            assert [row for row in range(40) if row % 9 not in {3, 5, 7}] == [
+                row for batch, in ahead for row in batch.tolist()]
+
+
+def fails_at(number):
+    """Return a function that fails for rows that leave a remainder of 9."""
+    def check(batch):
+        if (batch[0] % 9 == number).any():
+            raise ValueError('a bad row')
+        return batch
+    return check

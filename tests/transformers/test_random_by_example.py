@@ -259,6 +259,40 @@ def test_draws_above_items_that_are_prefetched(name, below):
         assert check(name, stream)
 
 
+class Picky(Transformer):
+    """Fails for some rows."""
+
+    keeps_rows = pure = True
+
+    def __init__(self, data_stream, row):
+        super().__init__(data_stream, False)
+        self.row = row
+
+    def transform_batch(self, batch):
+        """Return a batch without a row."""
+        if (batch[1][:, 1] % 9 == self.row).any():
+            raise ValueError('a bad row')
+        return batch
+
+
+@pytest.mark.parametrize('name', ['crop', 'Jitter'])
+@pytest.mark.parametrize('on_top', [False, True])
+def test_rows_that_threads_leave_out_change_no_draws(name, on_top):
+    """Several stages leave out rows of a batch that was read ahead."""
+    form, place = STAGES[name]
+    stream = DataStream(dataset(form=form), batch_size=7, on_error='skip',
+                        max_skipped=N)
+    left_out = [3, 5, 6, 7][:3 + on_top]
+    for row in left_out[:3]:
+        stream = Picky(stream, row)
+    stream = place(stream)
+    for row in left_out[3:]:
+        stream = Picky(stream, row)
+    with MultiThreading(stream, num_threads=3) as stream:
+        assert check(name, stream) == 2 * len([
+            row for row in range(N) if row % 9 not in left_out])
+
+
 @pytest.fixture(scope='module')
 def another_process():
     """Return the process in which saved positions are continued."""
