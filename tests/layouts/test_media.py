@@ -57,6 +57,8 @@ def test_files_of_data_come_before_pictures(tmp_path):
     text."""
     write(tmp_path, 'a/1.png', 'a/2.png', 'b/3.png')
     assert isinstance(fuel.load(tmp_path), FilesDataset)
+    (tmp_path / 'a' / 'x.npy').mkdir()
+    assert isinstance(fuel.load(tmp_path), FilesDataset)
     with h5py.File(tmp_path / 'a.h5', 'w') as file:
         file['x'] = numpy.arange(3)
     assert isinstance(fuel.load(tmp_path), HDF5Dataset)
