@@ -281,6 +281,41 @@ def files_by_name(paths: Sequence[str], root: str,
     return found
 
 
+def shards_by_name(paths: Sequence[str], wanted: Collection[str],
+                   ) -> dict[str, list[str]]:
+    """Return the shards of each split, in the order of the files.
+
+    A shard belongs to a split if one word of the file's name is the usual name
+    of a split, as in pets-train-000.tar. An empty dict is returned if no name
+    has such a word, or if all names have the same words.
+
+    `wanted`: the splits to read.
+
+    Raises: ValueError if the words do not say to which split a shard belongs.
+    """
+    words = [list(dict.fromkeys(
+        word for word in re.split('[-_.]', os.path.basename(path))
+        if SPLITS.fullmatch(word))) for path in paths]
+    found: dict[str, list[str]] = {}
+    for path, named in zip(paths, words, strict=True):
+        for word in named:
+            found.setdefault(word, []).append(path)
+    unclear = [path for path, named in zip(paths, words, strict=True)
+               if len(named) != 1]
+    if not unclear:
+        return found
+    if all(named == words[0] for named in words) or (
+            len(found) < 2 and not found.keys() & {*wanted}):
+        return {}
+    word = next(iter(found))
+    folder, first = os.path.split(found[word][0])
+    pattern = os.path.join(folder, f'*{word}*{os.path.splitext(first)[1]}')
+    raise ValueError(
+        f'names of shards have the splits {", ".join(map(repr, found))}, but '
+        f'{unclear[0]!r} does not have one of them: pass a pattern, such as '
+        f"{pattern!r}, or split='all' for all rows")
+
+
 def files_by_folder(paths: Sequence[str], root: str,
                     wanted: Collection[str]) -> dict[str, list[str]]:
     """Return a dict from the subfolders of a folder to their files, in the

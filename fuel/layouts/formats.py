@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zipfile
 
 from fuel.datasets.json_values import begins_with_object
@@ -37,6 +38,11 @@ HDF5_ENDINGS = ('.hdf5', '.hdf', '.h5', '.h5ad', '.he5', '.mat', '.nc',
 TABLES_OF_ARROW = ('.arrow', '.feather', '.parquet')
 SHARDS = ('.tar', '.tfrecord', '.tfrecords')
 DATA_ENDINGS = (*HDF5_ENDINGS, *TABLES_OF_ARROW, '.npy', '.npz')
+COMPRESSED_TARS = ('.tar.bz2', '.tar.gz', '.tar.xz', '.tar.zst', '.tbz2',
+                   '.tgz', '.txz')
+# TensorFlow puts the number of a shard behind the extension:
+# train.tfrecord-00000-of-00002.
+SHARD_NUMBER = re.compile(r'(?<=\.tfrecord)s?-\d+-of-\d+$')
 # Usual extensions of files that contain only numbers.
 RAW_ENDINGS = ('.bin', '.dat', '.raw')
 # The kind that the JSON of an index of wids states.
@@ -95,7 +101,7 @@ def format_of(path: str, has_dtype: bool = False) -> str:
         raise ValueError(
             f'{path!r} is a folder, and no Zarr array or group: load it by '
             f'itself, or list the files in it')
-    if has_dtype and not file_name(path).lower().endswith(
+    if has_dtype and not without_number(file_name(path).lower()).endswith(
             (*DATA_ENDINGS, *SHARDS, *TEXTS, *ADVICE)):
         return 'binary'
     try:
@@ -136,7 +142,7 @@ def _format_of_file(path: str) -> str:
         return 'hdf5'
     if file.read(TAR_SIGNATURE[0], 5) == TAR_SIGNATURE[1]:
         return 'tar'
-    stem, ending = os.path.splitext(str(path).lower())
+    stem, ending = os.path.splitext(without_number(str(path).lower()))
     compression = ending if ending in COMPRESSIONS else ''
     if compression:
         ending = os.path.splitext(stem)[1]
@@ -181,6 +187,12 @@ def _format_of_file(path: str) -> str:
         f'; HDF5, .npy, .npz, Parquet, Arrow, Zarr, tar and TFRecord are '
         f'recognised by their content, {", ".join(TEXTS)} by the name; '
         f'{advice}')
+
+
+def without_number(path: str) -> str:
+    """Return a path in lower case without the number of a shard behind its
+    extension."""
+    return SHARD_NUMBER.sub('', path) if '-of-' in path else path
 
 
 def advice_for(ending: str, folder: str = 'FOLDER') -> str:

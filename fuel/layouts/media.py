@@ -1,6 +1,7 @@
 """Folders of pictures or of audio files."""
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 from collections import deque
@@ -8,8 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from fuel.datasets.columns.part_names import natural_key
 from fuel.layouts.formats import (
-    ADVICE, DATA_ENDINGS, SHARDS, TABLES_OF_TEXT)
+    ADVICE, DATA_ENDINGS, SHARDS, TABLES_OF_TEXT, without_number)
+from fuel.utils.other_libraries import is_hugging_face_cache
+from fuel.utils.paths import looping_link
 
 # Most folders, and most entries of each, that are examined before all folders
 # are listed.
@@ -46,6 +50,29 @@ class Entries:
         for _, entries in self._begun.values():
             entries.close()
         self._begun.clear()
+
+
+def look_into(folder: str, endings: tuple[str, ...] = DATA_ENDINGS,
+              listed: Entries | None = None,
+              ) -> tuple[list[str], list[str]]:
+    """Return the paths of the data files and of the folders in a folder, in
+    natural order."""
+    files, folders = [], []
+    with (listed or Entries()).all(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith('.') or is_hugging_face_cache(entry.name):
+                continue
+            try:
+                is_folder = entry.is_dir()
+            except OSError as error:
+                if error.errno == errno.ELOOP:
+                    raise looping_link(entry.path) from None
+                raise
+            if is_folder:
+                folders.append(entry.path)
+            elif without_number(entry.name.lower()).endswith(endings):
+                files.append(entry.path)
+    return sorted(files, key=natural_key), sorted(folders, key=natural_key)
 
 
 def are_in(folder: str, entries: Entries, kwargs: Mapping[str, Any]) -> bool:
@@ -96,7 +123,7 @@ def _first_names(folder: str, entries: Entries) -> Iterator[str]:
 
 def _count(names: Iterable[str], endings: tuple[str, ...]) -> int:
     """Return the number of names with one of some extensions."""
-    return sum(name.endswith(endings) for name in names)
+    return sum(without_number(name).endswith(endings) for name in names)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -2,12 +2,11 @@
 subfolders are splits."""
 from __future__ import annotations
 
-import errno
 import itertools
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from importlib import import_module
@@ -19,17 +18,18 @@ from fuel.datasets.columns.part_names import (
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
-from fuel.datasets.splits import files_by_name, must_name_splits, no_split
+from fuel.datasets.splits import (
+    files_by_name, must_name_splits, no_split, shards_by_name)
 from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.formats import (
-    ADVICE, DATA_ENDINGS, LITDATA, SHARDS, TABLES_OF_ARROW, TABLES_OF_TEXT,
-    advice_for, format_of, is_litdata, is_zarr, shards_of_wids)
+    ADVICE, COMPRESSED_TARS, DATA_ENDINGS, LITDATA, SHARDS, TABLES_OF_ARROW,
+    TABLES_OF_TEXT, advice_for, format_of, is_litdata, is_zarr,
+    shards_of_wids, without_number)
 from fuel.layouts.mds import choose_indexes, find_indexes
-from fuel.layouts.media import Entries, are_in
+from fuel.layouts.media import Entries, are_in, look_into
 from fuel.layouts.recognition import (
     PLAIN, find_call, find_known_call, seen_files)
 from fuel.storage.open_files import open_with_h5py
-from fuel.utils.other_libraries import is_hugging_face_cache
 from fuel.utils.paths import looping_link
 from fuel.utils.warn import warn_user
 
@@ -186,7 +186,8 @@ def _format_of_all(paths: Sequence[str],
 
     `kwargs`: arguments of the data set.
     """
-    first = {os.path.splitext(str(path))[1]: path for path in reversed(paths)}
+    first = {os.path.splitext(without_number(str(path)))[1]: path
+             for path in reversed(paths)}
     kinds = {path: format_of(path, 'dtype' in kwargs)
              for path in first.values()}
     kind = kinds[paths[0]]
@@ -206,7 +207,9 @@ def _of_folder(found: FolderFiles, split: Split, kwargs: dict[str, Any],
     names = [split] if isinstance(split, str) else split
     folder, by_split = found.folder, found.by_split()
     every = [path for paths in by_split.values() for path in paths]
-    by_name = _by_name(every, folder, names, kwargs)
+    # A folder that is asked for is the split, whatever its files are called.
+    by_name = {} if names and by_split.keys() >= {*names} else _by_name(
+        every, folder, names, kwargs)
     _warn_of_folder_values(every, folder)
     if '' in by_split and not by_name:
         return as_pattern(by_split['']), split, kwargs
@@ -295,17 +298,22 @@ def named_splits(files: Files, paths: Sequence[str]) -> dict[str, list[str]]:
 
 def _by_name(paths: Sequence[str], root: str, names: Sequence[str] | None,
              kwargs: dict[str, Any]) -> dict[str, list[str]]:
-    """Return a dict from splits to the tables that have the split in their
-    names.
+    """Return a dict from splits to the tables or shards that have the split in
+    their names.
 
     The result is empty for other files, and if all files are of one split that
     the user did not request.
     """
-    if 'splits' in kwargs or _format_of_all(paths, kwargs) not in TABLES:
+    kind = '' if 'splits' in kwargs else _format_of_all(paths, kwargs)
+    if kind not in TABLES:
         return {}
+    wanted = set(names or ())
     found = files_by_name(paths, root)
-    is_asked_for = names is not None and found.keys() >= set(names)
-    return found if len(found) > 1 or is_asked_for else {}
+    if kind in ('tar', 'tfrecord') and len(found) < 2 and (
+            wanted != {ALL} and not (wanted and found.keys() >= wanted)):
+        found = shards_by_name(paths, wanted)
+    return found if len(found) > 1 or (
+        wanted and found.keys() >= wanted) else {}
 
 
 def _several(files: str, by_name: dict[str, list[str]]) -> ValueError:
@@ -436,7 +444,7 @@ class FolderFiles:
         every = [path for paths in splits.values() for path in paths]
         if not every and not is_loop:
             every = [path for below in _with_files(last)
-                     for path in _look_into(below)[0]]
+                     for path in look_into(below)[0]]
         by_ending = {_ending(path): path for path in reversed(every)}
         return bool(every) and by_ending.keys() <= {*TABLES_OF_ARROW} and all(
             format_of(path) in ('arrow', 'parquet')
@@ -456,6 +464,8 @@ class FolderFiles:
             splits, last, is_loop = _search(
                 folder, self._wanted, tuple(TABLES_OF_TEXT) if _has_tables(
                     folder) else SHARDS)
+            _warn_of_compressed({os.path.dirname(path) for paths in (
+                splits.values()) for path in paths})
         if splits:
             return splits
         if is_loop and not any(names for _, _, names in os.walk(folder)):
@@ -473,6 +483,17 @@ class FolderFiles:
             f'{_what_it_has(folder)}')
 
 
+def _warn_of_compressed(folders: Iterable[str]) -> None:
+    """Warn if folders have compressed archives, which are not read."""
+    found = [path for folder in folders
+             for path in look_into(folder, COMPRESSED_TARS)[0]]
+    if found:
+        warn_user(f'{", ".join(map(repr, found[:SHOWN]))}'
+                  f'{", ..." * (len(found) > SHOWN)}: a compressed archive '
+                  f'is left out; decompress it, since samples are read at '
+                  f'their places')
+
+
 def _search(folder: str, wanted: Sequence[str], endings: tuple[str, ...],
             entries: Entries | None = None,
             ) -> tuple[dict[str, list[str]], str, bool]:
@@ -481,7 +502,7 @@ def _search(folder: str, wanted: Sequence[str], endings: tuple[str, ...],
     folder above it."""
     seen = set()
     for _ in range(MOST_LEVELS):
-        files, folders = _look_into(folder, endings, entries)
+        files, folders = look_into(folder, endings, entries)
         seen.add(os.path.realpath(folder))
         if files:
             return {'': files}, folder, False
@@ -490,7 +511,7 @@ def _search(folder: str, wanted: Sequence[str], endings: tuple[str, ...],
         folder = folders[0]
         if os.path.realpath(folder) in seen:
             return {}, folder, True
-    found = {os.path.basename(one): _look_into(one, endings, entries)[0]
+    found = {os.path.basename(one): look_into(one, endings, entries)[0]
              for one in folders}
     splits = {name: paths for name, paths in found.items() if paths}
     if splits and all('=' in name for name in splits):
@@ -503,7 +524,7 @@ def as_pattern(files: Sequence[str]) -> str | list[str]:
     folder, first = os.path.split(files[0])
     ending = os.path.splitext(first)[1]
     pattern = os.path.join(folder, f'*{ending}')
-    found = [path for path in _look_into(
+    found = [path for path in look_into(
                  folder or '.', (ending.lower(),))[0]
              if path.endswith(ending)]
     if len(files) == 1 or found != list(files) or any(
@@ -515,11 +536,11 @@ def as_pattern(files: Sequence[str]) -> str | list[str]:
 def _with_files(folder: str, above: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the folders in a folder, at any depth, that have data files."""
     above = *above, os.path.realpath(folder)
-    for below in _look_into(folder)[1] if len(above) <= MOST_LEVELS else ():
+    for below in look_into(folder)[1] if len(above) <= MOST_LEVELS else ():
         # A link to a folder above would never end.
         if os.access(below, os.R_OK | os.X_OK) and (
                 os.path.realpath(below) not in above):
-            if _look_into(below)[0]:
+            if look_into(below)[0]:
                 yield below
             yield from _with_files(below, above)
 
@@ -527,7 +548,7 @@ def _with_files(folder: str, above: tuple[str, ...] = ()) -> Iterator[str]:
 def _what_it_has(folder: str) -> str:
     """Return a text about the commonest other files in a folder, and how to
     read them."""
-    stores = [path for path in _look_into(folder)[1] if is_zarr(path)]
+    stores = [path for path in look_into(folder)[1] if is_zarr(path)]
     if stores:
         return (f'. Its folder {stores[0]!r} is a Zarr store, and each store '
                 f'is a data set: load it by its own path')
@@ -561,27 +582,4 @@ def _files_below(folder: str) -> list[str]:
 
 
 def _ending(path: str) -> str:
-    return os.path.splitext(path)[1].lower()
-
-
-def _look_into(folder: str, endings: tuple[str, ...] = DATA_ENDINGS,
-               listed: Entries | None = None,
-               ) -> tuple[list[str], list[str]]:
-    """Return the paths of the data files and of the folders in a folder, in
-    natural order."""
-    files, folders = [], []
-    with (listed or Entries()).all(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith('.') or is_hugging_face_cache(entry.name):
-                continue
-            try:
-                is_folder = entry.is_dir()
-            except OSError as error:
-                if error.errno == errno.ELOOP:
-                    raise looping_link(entry.path) from None
-                raise
-            if is_folder:
-                folders.append(entry.path)
-            elif entry.name.lower().endswith(endings):
-                files.append(entry.path)
-    return sorted(files, key=natural_key), sorted(folders, key=natural_key)
+    return os.path.splitext(without_number(path.lower()))[1]
