@@ -5,7 +5,8 @@ import hashlib
 import io
 import os
 import stat
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Unpack
 
@@ -51,6 +52,8 @@ ENDINGS = {source: tuple([f'.{ending}' for ending, kind in KINDS.items()
 TABLES: Mapping[str, type[CSVDataset | JSONLDataset]] = {
     'metadata.csv': CSVDataset, 'metadata.jsonl': JSONLDataset}
 NAME = 'file_name'
+# Most files that are left out, and classes without files, that are shown.
+SHOWN = 3
 # A pipe is opened without waiting for another program that writes to it.
 NOT_WAITING = getattr(os, 'O_NONBLOCK', 0)
 # Fewer files are read by one thread.
@@ -70,6 +73,8 @@ class FilesReader(Reader):
         super().__init__(index.path, name, rows.shape, numpy.dtype(object))
         self.files = (index,)
         self._index, self.rows = index, rows
+        #: When the epoch began, in nanoseconds.
+        self.began = time.time_ns()
         self._may_be_empty = may_be_empty
 
     def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends]:
@@ -103,6 +108,11 @@ class FilesReader(Reader):
                     raise OSError(
                         f'{path!r} was replaced since its folder was listed: '
                         f'begin another epoch, which reads the new file')
+                if self.began < before.st_mtime_ns <= time.time_ns():
+                    raise OSError(
+                        f'{path!r} was written to since the epoch began, by '
+                        f'the time of its last change: begin another epoch, '
+                        f'which reads what it has now')
                 content = stream.readall()
                 after = os.fstat(stream.fileno())
         except FileNotFoundError as error:
@@ -151,12 +161,14 @@ class Arranged(NamedTuple):
         no files, or none that belong to a split.
     `classes`: the names of the classes; () if there is one class only.
     `codes`: for each folder, the number of its class; -1 if it has no class.
+    `empty`: folders that seem to be classes, and have no files.
     """
 
     order: IndexArray
     splits: list[str]
     classes: tuple[str, ...]
     codes: NDArray[numpy.int64]
+    empty: list[str]
 
 
 def arrange(index: FolderIndex, files: IndexArray) -> Arranged:
@@ -174,11 +186,11 @@ def arrange(index: FolderIndex, files: IndexArray) -> Arranged:
     depth = _branch(list(paths.values()), 0, is_split)
     found = {path[depth] for path in paths.values() if len(path) > depth}
     named = list(filter(is_split, found))
-    splits = [''] * len(index.folders)
+    splits, split_level = [''] * len(index.folders), -1
     if len(named) > 1 or (named and len(found) == 1):
         for number, path in paths.items():
             splits[number] = path[depth] if len(path) > depth else ''
-        depth += 1
+        split_level, depth = depth, depth + 1
     depth = _branch([path for path in paths.values() if len(path) >= depth],
                     depth, lambda name: False)
     class_of = {number: path[depth] if len(path) > depth else ''
@@ -194,7 +206,53 @@ def arrange(index: FolderIndex, files: IndexArray) -> Arranged:
             numpy.arange(len(used)))
     return Arranged(
         files[numpy.argsort(ranks[folder_of], kind='stable')], splits,
-        tuple(classes) if len(classes) > 1 else (), codes)
+        tuple(classes) if len(classes) > 1 else (), codes,
+        _without_files(index, used, depth, classes, split_level))
+
+
+def _without_files(index: FolderIndex, used: Sequence[int], level: int,
+                   classes: Sequence[str], split_level: int) -> list[str]:
+    """Return the folders that seem to be classes, and have no files.
+
+    A class that has files in another split is not returned.
+
+    `used`: the numbers of the folders with examples.
+    `level`, `split_level`: number of folders above a class, and above a split.
+    """
+    filled = numpy.diff(index.bounds) > 0
+    if filled[1:].all():
+        return []
+    above = _above([index.folders[number]
+                    for number in numpy.flatnonzero(filled)])
+    empty = [folder for number, folder in enumerate(index.folders)
+             if not filled[number] and folder not in above]
+    chosen = {index.folders[number] for number in used}
+    beside = _above(chosen)
+    if len(classes) < 2:
+        # The only class was passed over.
+        beside -= chosen
+    found = []
+    for folder in empty:
+        parent, _, name = folder.rpartition('/')
+        place = folder.count('/')
+        if folder and parent in beside and place != split_level and (
+                name not in classes) and (
+                    place == level or len(classes) < 2):
+            found.append(folder)
+    return found
+
+
+def _above(folders: Iterable[str]) -> set[str]:
+    """Return all folders that folders lie in."""
+    found: set[str] = set()
+    for each in folders:
+        folder = each
+        while folder:
+            folder = folder.rpartition('/')[0]
+            if folder in found:
+                break
+            found.add(folder)
+    return found
 
 
 def is_split(name: str) -> bool:
@@ -254,8 +312,8 @@ class FilesDataset(RowsDataset):
     Raises
     ------
     FileNotFoundError
-        If there is no such folder, it has no files, or a table names a file
-        that is not there.
+        If there is no such folder, it has no files, a folder beside those of
+        classes has none, or a table names a file that is not there.
     ValueError
         If a link leads out of the folder, a table has no column
         ``file_name``, or a split is unknown.
@@ -286,8 +344,10 @@ class FilesDataset(RowsDataset):
     :class:`~fuel.datasets.jsonl.JSONLDataset`.
 
     When a file is read, it is an error if the file is gone, was replaced since
-    its folder was listed, or is written to; such examples can be skipped
-    (``on_error='skip'``). A picture without bytes is an error too.
+    its folder was listed, or was written to since the epoch began; such
+    examples can be skipped (``on_error='skip'``). The times of files are
+    compared with the clock of the computer; times in the future are ignored.
+    A picture without bytes is an error too.
 
     Examples
     --------
@@ -346,6 +406,12 @@ class FilesDataset(RowsDataset):
             source, chosen = self._choose(index)
             arranged = arrange(index, chosen)
             table, files = None, arranged.order
+            if arranged.empty:
+                raise FileNotFoundError(
+                    f'{self.path!r} has folders without files, such as '
+                    f'{", ".join(map(repr, arranged.empty[:SHOWN]))}, which '
+                    f'would not count as classes: put their files there, or '
+                    f'remove the folders')
         readers: dict[str, Reader] = {source: FilesReader(
             source, index, files, source not in STAGES)}
         folders = index.folder_of(files)
@@ -371,7 +437,14 @@ class FilesDataset(RowsDataset):
         self._found = {name: numpy.flatnonzero(names == name)
                         for name in sorted(set(arranged.splits)) if name}
         self.class_names = arranged.classes if 'label' in readers else None
-        self._left_out = len(index.names) - len(files) - len(tables)
+        self._left_out = _left_out(index, files, tables)
+
+    def renew(self) -> None:
+        """List the folders again that have changed; begin an epoch."""
+        super().renew()
+        for reader in self.readers.values():
+            if isinstance(reader, FilesReader):
+                reader.began = time.time_ns()
 
     def _choose(self, index: FolderIndex) -> tuple[str, IndexArray]:
         """Return the name of the source, and the files that are examples."""
@@ -442,8 +515,7 @@ class FilesDataset(RowsDataset):
         stage = STAGES.get(source)
         return [str(self.path), *[
             f'decode with {stage}(stream, which_sources=({source!r},))'
-        ] * bool(stage), *[
-            f'without {self._left_out} other files'] * bool(self._left_out),
+        ] * bool(stage), *[self._left_out] * bool(self._left_out),
             *super().details()]
 
     def __repr__(self) -> str:
@@ -457,6 +529,22 @@ class FilesDataset(RowsDataset):
     def __str__(self) -> str:
         """Return the call, and the known facts about the data set."""
         return f'{self!r}\n{dataset_text(self)}'
+
+
+def _left_out(index: FolderIndex, files: IndexArray,
+              tables: Sequence[str]) -> str:
+    """Return a text about the files that are left out; '' if there are
+    none."""
+    is_out = numpy.ones(len(index.names), bool)
+    is_out[files] = False
+    numbers = numpy.flatnonzero(is_out)
+    first = [name for name in map(
+        index.name_of, numbers[:SHOWN + len(tables)].tolist())
+        if name not in tables][:SHOWN]
+    count = len(numbers) - len(tables)
+    return '' if not first else (
+        f'without {count} other file{"s" * (count > 1)}: {", ".join(first)}'
+        f'{", ..." * (count > len(first))}')
 
 
 def find_tables(index: FolderIndex) -> list[str]:

@@ -152,6 +152,50 @@ def test_kinds_of_files(tmp_path):
         FilesDataset(tmp_path, endings=['.npy'])
 
 
+def test_files_that_are_left_out_are_shown(tmp_path):
+    """The first of them, without a table of the files."""
+    write(tmp_path, '1.png', '2.txt')
+    assert 'without 1 other file: 2.txt' in str(FilesDataset(tmp_path))
+    write(tmp_path, '3.txt', '4.txt', '5.txt')
+    assert 'without 4 other files: 2.txt, 3.txt, 4.txt, ...' in str(
+        FilesDataset(tmp_path))
+    (tmp_path / 'metadata.csv').write_text('file_name\n1.png\n3.txt\n')
+    assert 'without 3 other files: 2.txt, 4.txt, 5.txt' in str(
+        FilesDataset(tmp_path))
+    (tmp_path / 'metadata.csv').write_text(
+        'file_name\n1.png\n2.txt\n3.txt\n4.txt\n5.txt\n')
+    assert 'without' not in str(FilesDataset(tmp_path))
+
+
+@pytest.mark.parametrize('names, empty', [
+    (['cat/1.png', 'dog/2.png'], 'bird'),
+    (['cat/1.png', 'dog/2.png'], 'bird/young'),
+    (['cat/1.png'], 'dog'), (['cat/young/1.png'], 'dog'),
+    (['x/cat/1.png', 'x/dog/1.png'], 'x/bird'),
+    (['train/cat/1.png', 'train/dog/2.png', 'test/dog/3.png'], 'test/bird'),
+    (['train/cat/1.png', 'test/cat/3.png'], 'train/bird')])
+def test_classes_without_files_are_refused(tmp_path, names, empty):
+    """As by torchvision; else other classes would have other numbers."""
+    (write(tmp_path, *names) / empty).mkdir(parents=True)
+    (tmp_path / empty / '.DS_Store').touch()
+    with pytest.raises(FileNotFoundError, match=(
+            f"folders without files, such as '{empty.partition('/young')[0]}'"
+            ".*put their files there, or remove")):
+        FilesDataset(tmp_path)
+
+
+@pytest.mark.parametrize('names, empty', [
+    (['train/cat/1.png', 'train/dog/2.png', 'test/dog/3.png'], 'test/cat'),
+    (['train/cat/1.png', 'train/dog/2.png'], 'test'),
+    (['cat/1.png', 'dog/2.png'], 'cat/old'), (['1.png', '2.png'], 'old'),
+    (['x/cat/1.png', 'x/dog/2.png'], 'old')])
+def test_other_folders_may_be_empty(tmp_path, names, empty):
+    """Such as a class that another split has."""
+    before = rows(FilesDataset(write(tmp_path, *names)))
+    (tmp_path / empty).mkdir()
+    assert rows(FilesDataset(tmp_path)) == before
+
+
 def test_names_that_are_left_out(tmp_path):
     """Hidden files and folders, and those of operating systems."""
     write(tmp_path, 'a/.x', '.git/b', 'a/Thumbs.db', 'desktop.ini', 'a/b',
@@ -323,6 +367,27 @@ def test_epochs_follow_the_folder(tmp_path):
         with pytest.raises(StateMismatchError, match='added to .* renamed'):
             list(make()) if make == stream.get_epoch_iterator else (
                 make(None, [0]))
+
+
+def test_file_that_is_overwritten_in_an_epoch(tmp_path):
+    """It is an error by its time; the next epoch reads the new file. A time in
+    the future says nothing."""
+    write(tmp_path, *[f'{number}.png' for number in range(3)])
+    late = time.time_ns() + 10 ** 15
+    os.utime(tmp_path / '1.png', ns=(late, late))
+    stream = DataStream(FilesDataset(tmp_path),
+                        iteration_scheme=SequentialScheme(3, 1))
+    for content in b'first', b'second':
+        epoch = stream.get_epoch_iterator()
+        next(epoch)
+        (tmp_path / '2.png').write_bytes(content)
+        now = time.time_ns()
+        os.utime(tmp_path / '2.png', ns=(now, now))
+        assert next(epoch)[0].tolist() == [b'1.png']
+        with pytest.raises(OSError, match=(
+                r"2\.png' was written to since the epoch began.*another")):
+            next(epoch)
+        assert list(stream.get_epoch_iterator())[2][0].tolist() == [content]
 
 
 def test_state_belongs_to_the_names_of_the_files(tmp_path):
