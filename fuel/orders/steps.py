@@ -8,10 +8,9 @@ from fuel.epochs.past import ALL, DROPPED, runs
 from fuel.exceptions import UnknownOrderError
 from fuel.orders.facts import StreamFacts
 from fuel.orders.rounds import Rounds
+from fuel.sharding.far_epochs import MOST_DRAWN
 from fuel.sharding.order import ENDLESS, EpochOrder
 
-# Each epoch of another length is drawn, to count its steps.
-_MOST_EPOCHS = 100_000
 # A mixture whose epochs are empty so often in turn is taken to have no item.
 _MOST_EMPTY = 100
 
@@ -57,7 +56,7 @@ class Steps:
                             number % steps * accumulate, most)
                 number -= steps * alike
                 epoch += alike
-        empty = 0
+        empty, first = 0, epoch
         while True:
             steps = self._count(epoch, ENDLESS)
             if is_fixed and steps and not self._facts.begin_of(epoch):
@@ -72,6 +71,7 @@ class Steps:
                     'does not come')
             number -= steps
             epoch += 1
+            refuse_many_epochs(epoch - first)
 
     def _count(self, epoch: int, most: int) -> int:
         """Return the number of steps of an epoch.
@@ -92,9 +92,14 @@ def alike_epochs(times: int, *, is_fixed: bool) -> Iterable[int]:
     """
     if is_fixed:
         return (times,)
-    if times > _MOST_EPOCHS:
+    refuse_many_epochs(times)
+    return repeat(1, times)
+
+
+def refuse_many_epochs(times: int) -> None:
+    """Refuse to count steps over too many epochs, since each is drawn."""
+    if times > MOST_DRAWN:
         raise UnknownOrderError(
             f'steps are not counted over {times} epochs that differ in '
-            f'length, at most over {_MOST_EPOCHS}: name the epoch, as in '
+            f'length, at most over {MOST_DRAWN}: name the epoch, as in '
             'order.epoch(k)[n]')
-    return repeat(1, times)

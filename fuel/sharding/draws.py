@@ -31,6 +31,7 @@ from fuel.schemes.iteration_scheme import rng_state as drawn_state
 from fuel.schemes.requests import (
     ConcatenatedRequests, RequestIterator, as_requests)
 from fuel.schemes.ordered import ConcatenatedScheme
+from fuel.sharding.far_epochs import epochs_to_draw
 from fuel.sharding.module_generators import ModuleGenerators
 from fuel.sharding.order import KINDS, Kind
 from fuel.sharding.shard_pipeline import copied_scheme
@@ -182,10 +183,10 @@ class Start:
                 part.epoch += count - number
             elif hook is not no_state:
                 return False
-        for _ in range(number):
+        for _ in epochs_to_draw(number):
             scheme.get_request_iterator()
         state = scheme.state_dict()
-        for _ in range(-count):
+        for _ in epochs_to_draw(-count):
             scheme.get_request_iterator()
         is_same = as_text(scheme.state_dict()) == as_text(end)
         scheme.load_state_dict(state)

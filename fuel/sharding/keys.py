@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from fuel.epochs.state import as_text
 from fuel.exceptions import UnknownOrderError
+from fuel.sharding.far_epochs import epochs_to_draw
 from fuel.utils import rng_state
 
 
@@ -40,10 +41,10 @@ class KeyStart(NamedTuple):
         """
         if number is not None:
             then = KeyStart(copy.deepcopy(self.first), self.first)
-            for _ in range(number):
+            for _ in epochs_to_draw(number):
                 then.draw()
             now = then.copied({})
-            for _ in range(-count):
+            for _ in epochs_to_draw(-count):
                 now.draw()
             if as_text(rng_state.get_state(now.rng)) == as_text(
                     rng_state.get_state(self.rng)):

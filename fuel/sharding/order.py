@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from fuel.exceptions import UnknownOrderError
 from fuel.schemes.shard import Shard, num_of_rank
 from fuel.sharding.dealer import Dealer, Dealt
+from fuel.sharding.far_epochs import epochs_to_draw
 from fuel.sharding.made import (
     Made, batch_of, cut_rows, join_parts, num_rows)
 from fuel.sharding.places import ItemPlace, ItemPlaces, ScannedPlaces
@@ -295,7 +296,7 @@ class EpochOrder:
         done, order = 0, self
         if self._later is not None and self._later[0] <= count:
             done, order = self._later
-        for _ in range(count - done):
+        for _ in epochs_to_draw(count - done):
             order.check_end()
             order = order.following(order.find_draws().following())
         self._later = count, order

@@ -550,6 +550,29 @@ def test_steps_are_not_counted_over_any_number_of_epochs():
         stream.order.step(5)
 
 
+def test_far_epochs_are_not_drawn(monkeypatch):
+    """Forward and back, a number of epochs would take for ever; so would
+    steps of epochs of different lengths."""
+    monkeypatch.setattr('fuel.sharding.far_epochs.MOST_DRAWN', 6)
+    monkeypatch.setattr('fuel.orders.steps.MOST_DRAWN', 6)
+    stream = stream_of(shuffle=True, seed=9)
+    order = stream.order
+    assert 10 == len(order.epoch(6)[:])
+    with pytest.raises(UnknownOrderError, match='drawing 999994 epochs'):
+        order.epoch(10 ** 6)
+    with pytest.raises(UnknownOrderError, match='at most 6 are drawn'):
+        order.step(10 ** 15)
+    state = stream.state_dict()
+    del state['crc']
+    stream.load_state_dict({**state, 'past': 'all*90000000000'})
+    with pytest.raises(UnknownOrderError, match='drawing 80000000000 epochs'):
+        stream.order.epoch(8 * 10 ** 10)
+    mixed = Mix([stream_of(9, 2, shuffle=True, seed=4),
+                 stream_of(9, 2, shuffle=True, seed=5)], seed=2, stop='first')
+    with pytest.raises(UnknownOrderError, match='differ in length'):
+        mixed.order.step(10 ** 15)
+
+
 def test_wrong_data_sets_and_examples_are_refused():
     """Each error says what was expected."""
     order = stream_of().order
