@@ -47,6 +47,7 @@ class Runtime:
     `past`: the epochs that were begun before the stream was copied or
         unpickled.
     `omitted`: the items of all epochs that are left out.
+    `built_omitted`: those of them that no state that was loaded names.
     `accepted`: the differences that were accepted when states were loaded.
     `fingerprint`: the description that a saved state must fit, as it was made
         for the last state.
@@ -65,6 +66,7 @@ class Runtime:
         '__weakref__',
         '_find_stream',
         'accepted',
+        'built_omitted',
         'changes',
         'changing',
         'epoch',
@@ -99,6 +101,7 @@ class Runtime:
         self.pending: State | None = None
         self.past: Past = ''
         self.omitted: Omitted = ()
+        self.built_omitted: Omitted = ()
         self.accepted: Accepted = ()
         self.fingerprint: Any = None
         self.meter = StageMeter()

@@ -25,6 +25,7 @@ from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
 from fuel.epochs.stage import Stage, stage_of
 from fuel.kernels.epoch_iterator import EpochIterator, meters_in_use
 from fuel.kernels.stage_reader import StageReader
+from fuel.schemes.shard import Shard
 from fuel.typing import State, StreamLike
 
 ADVICE = ('a signal handler must not save a state: let it set a flag, and '
@@ -39,12 +40,14 @@ class EpochFacts(NamedTuple):
     `omitted`: the items that are left out of epochs.
     `accepted`: the differences that were accepted when states were loaded.
     `ids`: the ids of the order and of the data.
+    `shard`: the share of a rank; None if the stream has none.
     """
 
     past: Past
     omitted: Omitted
     accepted: Accepted
     ids: tuple[str, str] | None
+    shard: Shard | None
 
 
 def refuse_midway(stage: Stage, epoch: Any) -> None:
@@ -123,7 +126,7 @@ def sealed(stream: StreamLike, state: State) -> State:
     stage = stage_of(stream)
     facts = EpochFacts(
         stage.past_epochs(state['epoch'] == FINISHED), stage.omitted,
-        stage.accepted, ids_between(stage, state))
+        stage.accepted, ids_between(stage, state), stage.shard)
     return _with_checksum(*identified(stage, state, facts=facts))
 
 
@@ -179,7 +182,7 @@ def sealed_epoch(stage: Stage, epoch: Epoch) -> State:
                 with_epoch(epoch.past, None) if epoch.finished
                 else epoch.past, stage.omitted, stage.accepted,
                 ids_between(stage, plain) if epoch.finished
-                else ids_of(stage, epoch, position))))
+                else ids_of(stage, epoch, position), stage.shard)))
         # Now it is known that the epoch has a state.
         found = None if epoch.finished else find_counters(stage, epoch)
         # Without this epoch and its stage, which holds it: no cycle.
@@ -196,7 +199,8 @@ def sealed_epoch(stage: Stage, epoch: Epoch) -> State:
             [(None, 'null'), ([], '[]'), (None, 'null'), (None, 'null')],
             children, is_sharded=False,
             facts=EpochFacts(epoch.past, stage.omitted, stage.accepted,
-                             epoch.ids) if running is epoch else None)]
+                             epoch.ids, stage.shard)
+            if running is epoch else None)]
     return _with_checksum(*children[0])
 
 
@@ -270,9 +274,9 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
     ((dataset, dataset_text), (failed, failed_text),
      (leftover, leftover_text), (rng, rng_text)) = others
     more: State = {}
-    accepted_text = data_text = past_text = skipped_text = ''
+    accepted_text = data_text = past_text = ranks_text = skipped_text = ''
     if facts is not None:
-        past, omitted, accepted, ids = facts
+        past, omitted, accepted, ids, shard = facts
         if past is not None:
             more['past'] = past
             past_text = f'"past":"{past}",'
@@ -286,6 +290,9 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
         if accepted:
             more['accepted'] = list(map(list, accepted))
             accepted_text = f'"accepted":{as_text(accepted)},'
+        if shard is not None:
+            more['ranks'] = list(shard[1:])
+            ranks_text = f'"ranks":{as_text(shard[1:])},'
     if skipped is not None:
         more['skipped'], skipped_text = copied_with_text(skipped)
         skipped_text = f'"skipped":{skipped_text},'
@@ -294,8 +301,8 @@ def _joined(stage: Stage, epoch: str, position: int, requested: int,
         f'{{{accepted_text}"children":[{",".join(texts)}],{data_text}'
         f'"dataset":{dataset_text},"epoch":"{epoch}","failed":{failed_text},'
         f'"format":{FORMAT},"leftover":{leftover_text},{past_text}'
-        f'"position":{position},"requested":{requested},"rng":{rng_text},'
-        f'"scheme":{start_text},'
+        f'"position":{position},{ranks_text}"requested":{requested},'
+        f'"rng":{rng_text},"scheme":{start_text},'
         f'{skipped_text}"stream":{described_text}}}')
     return {
         'format': FORMAT, 'stream': copy_described(), 'epoch': epoch,

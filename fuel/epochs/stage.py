@@ -566,5 +566,6 @@ def _keep_stage(stream: object) -> Stage:
             stage.past = kept
         else:
             stage.pending = kept
+        stage.built_omitted = stage.omitted
         shown[KEPT_STAGE] = stage
     return stage

@@ -30,6 +30,7 @@ from fuel.schemes.iteration_scheme import (
     parts_of_scheme,
     scheme_state,
 )
+from fuel.schemes.shard import is_layout
 from fuel.typing import SchemeLike, State, StreamLike
 from fuel.utils import rng_state
 from fuel.utils.checks import MOST
@@ -41,7 +42,7 @@ _FIELDS = frozenset({
     'dataset', 'rng', 'leftover', 'failed', 'children'})
 # Fields that states of some streams, or the state of the last stage, have.
 _FURTHER = frozenset({
-    'accepted', 'data_id', 'omitted', 'order_id', 'past', 'skipped'})
+    'accepted', 'data_id', 'omitted', 'order_id', 'past', 'ranks', 'skipped'})
 
 # Errors that restoring a damaged value raises. A stage raises StopIteration
 # if it reads its input again, beyond the end.
@@ -370,6 +371,9 @@ def _check_fields(stage: Stage, state: State) -> None:
     if 'accepted' in state and not are_accepted(state['accepted']):
         _refuse(stage, 'accepted', state['accepted'],
                 'the differences that were accepted')
+    if 'ranks' in state and not is_layout(state['ranks']):
+        _refuse(stage, 'ranks', state['ranks'],
+                'the number of ranks and how they shared the order')
     if 'past' in state and not is_past(state['past']):
         _refuse(stage, 'past', state['past'],
                 'the numbers of items of the epochs that were begun before')

@@ -19,7 +19,8 @@ from fuel.utils.checks import not_negative
 class StreamFacts:
     """The facts about a stream that its orders need.
 
-    `shard`: the share of the stream; of one rank if it has none.
+    `shard`: the share of any rank; if None is given, that of the stream, of
+        one rank if it has none.
     `past`: the epochs that were begun before.
     `omitted`: the items that are left out.
     `begun`: of a loaded state of a running epoch, the value of 'requested',
@@ -28,13 +29,18 @@ class StreamFacts:
     `names`: the names of the data sets, by their numbers.
     """
 
-    def __init__(self, stream: StreamLike, past: str | None) -> None:
+    def __init__(self, stream: StreamLike, past: str | None,
+                 shard: Shard | None = None) -> None:
         stage = stage_of(stream)
-        self.shard = stage.shard or Shard(0, 1)
+        own = stage.shard or Shard(0, 1)
+        self.shard = shard or own
         self.past = past
         self.omitted = stage.omitted
         pending = stage.resumed()
         unit = unit_of(stage)
+        if unit == 'round' and own.num_shards == 1:
+            # Other ranks have other rounds.
+            unit = 'item'
         self.begun = None if pending is None else (
             pending['requested'], unit)
         self._present = None if past is None else num_epochs(past)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from fuel.epochs.omitted import Omitted, union
 from fuel.epochs.stage import stage_of
 from fuel.exceptions import UnknownOrderError
+from fuel.schemes.shard import Shard
 from fuel.utils.checks import not_negative, positive
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 Steps: TypeAlias = 'Iterable[int | range]'
 #: Ranges of examples: pairs of positions in the same epoch.
 Positions: TypeAlias = 'Iterable[tuple[tuple[int, int], tuple[int, int]]]'
+#: What is left out, its epoch, its first item and the item after it.
+Named: TypeAlias = tuple[str, int, int, int]
 
 
 def steps_as_list(steps: Steps) -> list[int | range]:
@@ -31,16 +34,30 @@ def steps_as_list(steps: Steps) -> list[int | range]:
 def find_omitted(order: StreamOrder, steps: Steps, positions: Positions,
                  accumulate: int) -> Omitted:
     """Return the items of all ranks that are in some steps, or in steps that
-    have examples of some ranges."""
+    have examples of some ranges.
+
+    ValueError is raised if they are before the position of the stream.
+    """
     accumulate = positive('accumulate', accumulate)
     found = [*_of_steps(order, steps, accumulate),
              *_of_positions(order, positions, accumulate)]
+    present, item = order.epoch_number, order.next_item()
+    for name, epoch, first, _ in found:
+        if (epoch, first) < (present, item):
+            ranks = order.num_ranks
+            raise ValueError(
+                f'{name} cannot be left out: counted with {ranks} '
+                f'rank{"s" * (ranks > 1)} and accumulate={accumulate}, it '
+                f'begins with item {first} of epoch {epoch}, but the stream '
+                f'is at item {item} of epoch {present} already. Pass the '
+                'accumulate of the training, or an earlier state')
     # uneven='drop' drops the items of the last round.
-    return union((), [part for part in found if part[1] < part[2]])
+    return union((), [(epoch, first, stop) for _, epoch, first, stop in found
+                      if first < stop])
 
 
 def _of_steps(order: StreamOrder, steps: Steps, accumulate: int,
-              ) -> Iterator[tuple[int, int, int]]:
+              ) -> Iterator[Named]:
     """Yield the items of steps."""
     for given in steps_as_list(steps):
         yield from _of_range(
@@ -48,7 +65,7 @@ def _of_steps(order: StreamOrder, steps: Steps, accumulate: int,
 
 
 def _of_range(order: StreamOrder, steps: Sequence[int], accumulate: int,
-              ) -> Iterator[tuple[int, int, int]]:
+              ) -> Iterator[Named]:
     """Yield the items of steps, at once if they follow each other in one
     epoch."""
     if not steps:
@@ -57,7 +74,7 @@ def _of_range(order: StreamOrder, steps: Sequence[int], accumulate: int,
     end, last = (epoch, items) if len(steps) == 1 else order.items_of_step(
         steps[-1], accumulate)
     if epoch == end and steps[-1] - steps[0] == len(steps) - 1:
-        yield epoch, items.start, last.stop
+        yield f'step {steps[0]}', epoch, items.start, last.stop
         return
     half = len(steps) // 2
     yield from _of_range(order, steps[:half], accumulate)
@@ -65,7 +82,7 @@ def _of_range(order: StreamOrder, steps: Sequence[int], accumulate: int,
 
 
 def _of_positions(order: StreamOrder, positions: Positions, accumulate: int,
-                  ) -> Iterator[tuple[int, int, int]]:
+                  ) -> Iterator[Named]:
     """Yield the items of all steps that have examples of ranges."""
     for given in positions:
         try:
@@ -82,7 +99,8 @@ def _of_positions(order: StreamOrder, positions: Positions, accumulate: int,
                 'in one epoch, with first below stop, got '
                 f'{((epoch, first), (end, stop))}')
         items = order.epoch(epoch).items_of_examples(first, stop, accumulate)
-        yield epoch, items.start, items.stop
+        yield (f'the step of example {first} of epoch {epoch}', epoch,
+               items.start, items.stop)
 
 
 def as_position(value: Any) -> tuple[int, int]:
@@ -94,15 +112,6 @@ def as_position(value: Any) -> tuple[int, int]:
             'position must be the number of an epoch and the number of an '
             f'example in it, such as (2, 500), got {value!r:.80}') from None
     return not_negative('epoch', epoch), not_negative('example', example)
-
-
-def check_later(omitted: Omitted, epoch: int, item: int) -> None:
-    """Raise ValueError if items are before a position."""
-    for number, first, _ in omitted:
-        if (number, first) < (epoch, item):
-            raise ValueError(
-                f'items from {first} on of epoch {number} cannot be left out: '
-                f'the stream is at item {item} of epoch {epoch} already')
 
 
 def leave_out(stream: Any, steps: Steps = (), positions: Positions = (),
@@ -121,7 +130,8 @@ def leave_out(stream: Any, steps: Steps = (), positions: Positions = (),
     stream : AbstractDataStream
         The last stage of a pipeline.
     steps : iterable of int or range, optional
-        Numbers of steps, counted from 0 at the first epoch.
+        Numbers of steps, counted from 0 at the first epoch. A step is left
+        out when the training comes to it, in whatever later epoch.
     positions : iterable of tuple, optional
         Ranges of examples: ``((epoch, first), (epoch, stop))``. Each range is
         extended to whole steps.
@@ -164,19 +174,51 @@ def leave_out(stream: Any, steps: Steps = (), positions: Positions = (),
     # Ranks that share rows of a mixture read them in any order.
     copied = stage_of(stream).copy(bool(getattr(stream, 'is_sought', False)))
     omit(copied, steps, positions, accumulate)
+    stage_of(copied).built_omitted = stage_of(copied).omitted
     return copied
 
 
+def renumbered(stream: Any, omitted: Omitted, saved: Shard,
+               counts_steps: bool) -> Omitted:
+    """Return the items that a state names, as the present ranks number them.
+
+    `saved`: the share of any rank that saved the state.
+    `counts_steps`: whether steps are left out, too.
+    """
+    present = (stage_of(stream).shard or Shard(0, 1)).num_shards
+    if present == saved.num_shards or not (omitted or counts_steps):
+        return omitted
+    from fuel.sharding.asking import epoch_order
+    order = epoch_order(stream)
+    while order.rounds_of_step is None and len(order.inputs) == 1:
+        order, = order.inputs
+    rounds = order.rounds_of_step
+    if rounds is None:
+        return omitted
+    if counts_steps:
+        raise ValueError(
+            f'the state was saved on {saved.num_shards} ranks, and the stage '
+            'that balances batches numbers them otherwise on '
+            f'{present}: load the state with leave_out on {saved.num_shards} '
+            'ranks, save the state of that stream, and load it here')
+    old, new = saved.num_shards * rounds, present * rounds
+    return union((), [(epoch, first // old * new, -(-stop // old) * new)
+                      for epoch, first, stop in omitted])
+
+
 def omit(stream: Any, steps: Steps, positions: Positions = (),
-         accumulate: int = 1) -> None:
-    """Let a stream leave out steps in the epochs that begin from now on."""
+         accumulate: int = 1, shard: Shard | None = None) -> None:
+    """Let a stream leave out steps in the epochs that begin from now on.
+
+    `shard`: the share of any of the ranks whose steps these are; None for
+        that of the stream.
+    """
     from fuel.orders.order import order_of
-    order, stage = order_of(stream), stage_of(stream)
+    order, stage = order_of(stream, shard), stage_of(stream)
     if order.epoch_number is None:
         raise UnknownOrderError(
             'the number of the epoch is not known, since the state that was '
             'loaded was saved by an older version of Fuel: so its steps have '
             'no numbers')
-    found = find_omitted(order, steps, positions, accumulate)
-    check_later(found, order.epoch_number, order.next_item())
-    stage.omitted = union(stage.omitted, found)
+    stage.omitted = union(stage.omitted, find_omitted(
+        order, steps, positions, accumulate))

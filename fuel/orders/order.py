@@ -588,12 +588,12 @@ class StreamOrder:
         return self.epoch(epoch)._rounds.round_of(item)
 
 
-def order_of(stream: StreamLike) -> StreamOrder:
-    """Return the order of a stream; see :class:`StreamOrder`."""
+def order_of(stream: StreamLike, shard: Shard | None = None) -> StreamOrder:
+    """Return the order of a stream, or as other ranks share it."""
     stage = stage_of(stream)
     with stage.lock:
         is_running = stage.pending is None and not (
             stage.epoch is None or stage.is_left())
         past = stage.past_epochs(not is_running)
-        return StreamOrder(epoch_order(stream), StreamFacts(stream, past),
-                     None if past is None else num_epochs(past))
+        return StreamOrder(epoch_order(stream), StreamFacts(
+            stream, past, shard), None if past is None else num_epochs(past))

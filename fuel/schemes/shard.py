@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fuel.utils.checks import not_negative, positive
+from fuel.utils.checks import MOST, not_negative, positive
 from fuel.utils.ranks import find_rank
 
 log = logging.getLogger(__name__)
@@ -143,6 +143,13 @@ def checked_shard(rank: object, num_shards: object = None, by: str = 'batch',
         if value not in known:
             raise ValueError(f'{name} must be one of {known}, got {value!r}')
     return Shard(rank, num_shards, by, uneven)
+
+
+def is_layout(value: object) -> bool:
+    """Return whether a value of a state says how ranks shared an order."""
+    return isinstance(value, list) and len(value) == 3 and (
+        type(value[0]) is int and 0 < value[0] < MOST
+        and value[1] in GRANULARITIES and value[2] in POLICIES)
 
 
 def found_shard(by: str = 'batch', uneven: str = 'uneven') -> FoundShard:

@@ -77,6 +77,8 @@ class EpochOrder:
     # The least number of items, if the number of items is not known.
     _counted = 0
     takes_share = False
+    # Rounds of a step, if the number of ranks decides the numbers of items.
+    rounds_of_step: int | None = None
     # True if items are made of rows of several items.
     joins_rows = False
     # Places that only a scan finds, from the first question on.

@@ -462,8 +462,9 @@ class AbstractDataStream(NamedArguments):
         state : dict
             The state that :meth:`state_dict` returned.
         leave_out : iterable of int or range, optional
-            Steps that are left out from here on; see
-            :func:`fuel.orders.leave_out`. Later states name them.
+            Steps that are left out from here on, beside those that the state
+            names; see :func:`fuel.orders.leave_out`. They are counted with
+            the ranks that saved the state. Later states name them.
         accumulate : int, optional
             Number of a rank's items for such a step.  Defaults to 1.
         accept : sequence of {'data', 'order'}, optional
@@ -477,8 +478,8 @@ class AbstractDataStream(NamedArguments):
             If the state is of another format, or was saved by a pipeline
             of other stages, sources, numbers of examples, batch sizes or data.
         ValueError
-            If a step in `leave_out` is before the position. The state was
-            loaded then.
+            If a step in `leave_out` is before the position, or is one of
+            `BalancedBatches` on other ranks. The state was loaded then.
         fuel.exceptions.UnknownOrderError
             If the steps in `leave_out` are not known, since the order depends
             on the data. The state was loaded then.
@@ -488,7 +489,7 @@ class AbstractDataStream(NamedArguments):
             checked = checked_state(self, state, accept)
             stage.load(checked)
             stage.accepted = of_plain(checked)
-            if leave_out is not None or 'omitted' in checked:
+            if leave_out is not None or 'omitted' in checked or stage.omitted:
                 leave_out_more(self, checked, leave_out, accumulate)
 
     def skipped_examples(self) -> Skipped:

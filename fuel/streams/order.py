@@ -11,6 +11,7 @@ from fuel.epochs.pipeline import is_skippable, skip
 from fuel.epochs.stage import stage_of
 from fuel.exceptions import UnknownOrderError
 from fuel.kernels.epoch_iterator import EpochIterator
+from fuel.schemes.shard import Shard
 from fuel.typing import State
 
 if TYPE_CHECKING:
@@ -30,13 +31,17 @@ def order_attribute(stream: Any) -> Any:
 
 def leave_out_more(stream: Any, state: State, steps: Steps | None,
                    accumulate: int) -> None:
-    """Leave out the steps that a loaded state names, and further steps."""
-    stage = stage_of(stream)
-    stage.omitted = union(stage.omitted, of_plain(state.get('omitted', ())))
-    if steps is not None:
-        from fuel.orders.omitted import omit, steps_as_list
-        if found := steps_as_list(steps):
-            omit(stream, found, (), accumulate)
+    """Leave out the steps that a loaded state names, and further steps, in
+    place of those of an earlier load."""
+    from fuel.orders.omitted import omit, renumbered, steps_as_list
+    stage, found = stage_of(stream), steps_as_list(
+        () if steps is None else steps)
+    # Steps are those of the training that saved the state.
+    saved = Shard(0, *state.get('ranks', (1,)))
+    stage.omitted = union(stage.built_omitted, renumbered(
+        stream, of_plain(state.get('omitted', ())), saved, bool(found)))
+    if found:
+        omit(stream, found, (), accumulate, saved)
 
 
 def iterate_from(self: Any, step: int | None = None,

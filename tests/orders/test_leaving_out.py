@@ -602,3 +602,34 @@ def test_random_pipelines_begin_at_any_item():
             whole[0][step:])
         compared += 1
     assert compared > 15
+
+
+def test_state_says_all_that_is_left_out():
+    """Another load does not count, but what the stream was built with
+    does."""
+    whole, state = epochs_of(stream_of(), 1)[0], stream_of().state_dict()
+    stream = stream_of()
+    for steps in ([1], [2, 3]):
+        stream.load_state_dict(state, leave_out=steps)
+        named = stream.state_dict()
+        assert epochs_of(stream, 1)[0] == [
+            item for number, item in enumerate(whole) if number not in steps]
+    stream.load_state_dict(state)
+    assert whole == epochs_of(stream, 1)[0]
+    built = leave_out(stream_of(), [0])
+    for loaded in (built, pickle.loads(pickle.dumps(built))):
+        loaded.load_state_dict(state, leave_out=[5])
+        loaded.load_state_dict(state)
+        assert whole[1:] == epochs_of(loaded, 1)[0]
+        loaded.load_state_dict(named)
+        assert [whole[1], *whole[4:]] == epochs_of(loaded, 1)[0]
+
+
+def test_error_names_the_step_that_was_asked_for():
+    """It says how steps were counted."""
+    stream = stream_of(shard=(0, 2))
+    list(stream)
+    with pytest.raises(ValueError, match=(
+            'step 3 cannot be left out: counted with 2 ranks and '
+            'accumulate=1, it begins with item 6 of epoch 0')):
+        stream_of().load_state_dict(stream.state_dict(), leave_out=[7, 3])

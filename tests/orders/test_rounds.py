@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from fuel.datasets import IndexableDataset
-from fuel.exceptions import UnknownOrderError
+from fuel.exceptions import StateMismatchError, UnknownOrderError
 from fuel.orders import leave_out
 from fuel.schemes import (
     ConcatenatedScheme,
@@ -17,7 +17,15 @@ from fuel.schemes import (
     SequentialScheme,
 )
 from fuel.streams import DataStream
-from fuel.transformers import Batch, Cache, Cast, Mapping, Unpack
+from fuel.transformers import (
+    BalancedBatches,
+    Batch,
+    Cache,
+    Cast,
+    Mapping,
+    MarkPadding,
+    Unpack,
+)
 
 pytestmark = pytest.mark.filterwarnings('ignore:an epoch')
 
@@ -295,3 +303,103 @@ def test_state_of_the_end_of_an_epoch_has_the_rounds_of_the_epoch(uneven):
         loaded.load_state_dict(stream.state_dict())
         assert [make(rank).order.step(number) for number in range(3)] == [
             loaded.order.step(number) for number in range(3)]
+
+
+LAYOUTS = [(1, 'batch', 'uneven'), (2, 'batch', 'pad'), (2, 'batch', 'drop'),
+           (3, 'batch', 'uneven'), (4, 'batch', 'drop'), (3, 'example', 'pad'),
+           (2, 'example', 'drop')]
+
+
+def marked(rank, layout):
+    """Return a share of 33 rows, in batches that name their repeats."""
+    ranks, by, uneven = layout
+    stream = MarkPadding(DataStream(
+        IndexableDataset({'y': numpy.arange(33)}), batch_size=3,
+        shuffle=True, seed=4))
+    return stream if ranks == 1 else stream.shard(
+        rank, ranks, by=by, uneven=uneven)
+
+
+def real_rows(item):
+    """Return the rows of an item that are no repeats."""
+    return item[0][~item[1]].tolist()
+
+
+@pytest.mark.parametrize('accumulate', [1, 2])
+@pytest.mark.parametrize('layout', LAYOUTS)
+@pytest.mark.parametrize('saved', LAYOUTS)
+def test_steps_are_those_of_the_training_that_saved_the_state(
+        saved, layout, accumulate):
+    """Other ranks leave out the rounds that have their examples."""
+    came = [[list(map(real_rows, stream)) for _ in range(3)]
+            for stream in (marked(rank, saved) for rank in range(saved[0]))]
+    steps = []
+    for epoch in range(3):
+        rounds = max(len(epochs[epoch]) for epochs in came)
+        steps += [(epoch, {row for epochs in came for items in epochs[epoch][
+            first:first + accumulate] for row in items})
+            for first in range(0, rounds, accumulate)]
+    stream = marked(0, saved)
+    list(stream)
+    next(iter(stream))
+    state = json.loads(json.dumps(stream.state_dict()))
+    first = [epoch for epoch, _ in steps].index(1) + 1
+    for number in range(first, len(steps)):
+        epoch, bad = steps[number]
+        whole, found = [], []
+        for loads, kept in ({}, whole), ({
+                'leave_out': [number], 'accumulate': accumulate}, found):
+            for rank in range(layout[0]):
+                other = marked(rank, layout)
+                other.load_state_dict(state, **loads)
+                kept.append([list(map(real_rows, other)) for _ in range(2)])
+        for later in range(2):
+            pairs = [(ours[later], theirs[later])
+                     for ours, theirs in zip(whole, found, strict=True)]
+            # By brute force: rounds of the present ranks.
+            most = max(len(ours) for ours, _ in pairs)
+            left = {place for place in range(most)
+                    if later + 1 == epoch and any(
+                        bad & {*items} for ours, _ in pairs
+                        for items in ours[place:place + 1])}
+            assert [theirs for _, theirs in pairs] == [
+                [items for place, items in enumerate(ours)
+                 if place not in left] for ours, _ in pairs]
+
+
+def test_balanced_steps_stay_left_out_on_other_ranks():
+    """The number of ranks decides how many items a step has."""
+    def make(rank, ranks):
+        return BalancedBatches(DataStream(
+            IndexableDataset({'y': numpy.arange(40),
+                              'length': numpy.arange(1, 41)}),
+            iteration_scheme=SequentialExampleScheme(40)), 'length',
+            batch_size=8).shard(rank, ranks)
+
+    stream = make(0, 2)
+    next(iter(stream))
+    state = stream.state_dict()
+    stream = make(0, 2)
+    stream.load_state_dict(state, leave_out=[2])
+    cleaned = stream.state_dict()
+    for ranks in (1, 2, 4):
+        came = []
+        for rank in range(ranks):
+            other = make(rank, ranks)
+            other.load_state_dict(cleaned)
+            came += sum(map(rows_of, other), [])
+        assert [*range(8, 16), *range(24, 40)] == sorted(came)
+    with pytest.raises(ValueError, match='on 2 ranks, save the state'):
+        make(0, 3).load_state_dict(state, leave_out=[2])
+
+
+@pytest.mark.parametrize('value', [
+    3, [2, 'batch'], [0, 'batch', 'pad'], [2, 'row', 'pad'],
+    [True, 'batch', 'pad'], [2, 'batch', []]])
+def test_damaged_layout_is_refused(value):
+    """A state comes from somebody else."""
+    state = numbers(0, 2).state_dict()
+    assert [2, 'batch', 'uneven'] == state['ranks']
+    del state['crc']
+    with pytest.raises(StateMismatchError, match="field 'ranks'"):
+        numbers(0, 2).load_state_dict({**state, 'ranks': value})

@@ -107,6 +107,11 @@ class BalancedOrder(EpochOrder):
         return len(self.inputs[0])
 
     @property
+    def rounds_of_step(self) -> int:  # type: ignore[override]
+        """The number of rounds of a full step."""
+        return self.splitting.rounds
+
+    @property
     def items_per_step(self) -> int:
         """The number of items of a full step."""
         return self.shard.num_shards * self.splitting.rounds
