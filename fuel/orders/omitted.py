@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Steps: TypeAlias = 'Iterable[int | range]'
 #: Ranges of examples: pairs of positions in the same epoch.
 Positions: TypeAlias = 'Iterable[tuple[tuple[int, int], tuple[int, int]]]'
-#: What is left out, its epoch, its first item and the item after it.
+#: A name of some items, their epoch, the first one and the one after them.
 Named: TypeAlias = tuple[str, int, int, int]
 
 

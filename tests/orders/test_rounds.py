@@ -321,7 +321,7 @@ def marked(rank, layout):
 
 
 def real_rows(item):
-    """Return the rows of an item that are no repeats."""
+    """Return the rows of an item without repeats."""
     return item[0][~item[1]].tolist()
 
 
