@@ -309,11 +309,13 @@ def shards_by_name(paths: Sequence[str], wanted: Collection[str],
         return {}
     word = next(iter(found))
     folder, first = os.path.split(found[word][0])
-    pattern = os.path.join(folder, f'*{word}*{os.path.splitext(first)[1]}')
+    # A number may follow: .tfrecord-00000-of-00002.
+    ending, number, _ = os.path.splitext(first)[1].partition('-')
+    pattern = os.path.join(folder, f'*{word}*{ending}{"*" * bool(number)}')
     raise ValueError(
         f'names of shards have the splits {", ".join(map(repr, found))}, but '
         f'{unclear[0]!r} does not have one of them: pass a pattern, such as '
-        f"{pattern!r}, or split='all' for all rows")
+        f"{pattern!r}, or a list of files, or split='all' for all rows")
 
 
 def files_by_folder(paths: Sequence[str], root: str,

@@ -60,9 +60,23 @@ def test_shards_of_unclear_splits_are_refused(names, tmp_path):
     for split in None, 'train':
         with pytest.raises(ValueError, match=(
                 r"splits '.*but .*\.tar' does not have one of them: pass a "
-                r"pattern, such as .*\*\.tar', or split='all'")):
+                r"pattern, such as .*\*\.tar', or a list of files, or split="
+                "'all'")):
             fuel.load(folder, split)
-    assert [*range(len(names))] == sorted(labels_of(folder, 'all'))
+    every = [*range(len(names))]
+    assert every == sorted(labels_of(folder, 'all'))
+    assert every == labels_of([str(folder / name) for name in names])
+
+
+def test_pattern_in_the_error_reads_the_split(tmp_path):
+    """Of shards whose numbers follow the extension too."""
+    folder = write_numbers(tmp_path, *[
+        f'a-{word}.tfrecord-0000{number}-of-00002' for word in (
+            'train', 'val', 'extra') for number in range(2)])
+    with pytest.raises(ValueError, match='such as ') as caught:
+        fuel.load(folder)
+    pattern = str(caught.value).partition("such as '")[2].partition("'")[0]
+    assert [0, 1] == labels_of(pattern) == labels_of(pattern, 'train')
 
 
 @pytest.mark.parametrize('names', [
