@@ -112,7 +112,7 @@ class FilesReader(Reader):
                     raise OSError(
                         f'{path!r} was written to since the epoch began, by '
                         f'the time of its last change: begin another epoch, '
-                        f'which reads what it has now')
+                        f'or make the data set again, to read it as it is')
                 content = stream.readall()
                 after = os.fstat(stream.fileno())
         except FileNotFoundError as error:
