@@ -1,6 +1,7 @@
 """The command ``fuel-order``."""
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -11,6 +12,7 @@ from fuel.exceptions import StateMismatchError, UnknownOrderError
 from fuel.orders import (
     ExamplePlace, OrderTable, StreamOrder, WindowPlace)
 from fuel.orders.order import order_of
+from fuel.schemes.shard import POLICIES
 
 __all__ = ['main', 'make_parser']
 
@@ -37,9 +39,10 @@ def make_parser() -> CommandParser:
         help='what builds the stream: a function without arguments, in a '
              'module that can be imported from here')
     parser.add_argument(
-        '--state', metavar='FILE',
-        help='a JSON file with the state to load first; needed for steps if '
-             'epochs were left before their ends')
+        '--state', metavar='FILE[:FIELD]',
+        help='a JSON file with the state to load first, or with a field that '
+             'is a state; needed for steps if epochs were left before their '
+             'ends')
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument('--step', type=_number, metavar='N',
                        help='show the examples of a step of the optimizer, '
@@ -71,6 +74,10 @@ def make_parser() -> CommandParser:
                              'as the function built it')
     parser.add_argument('--by', choices=('batch', 'example'), default='batch',
                         help='with --ranks: how they share it; default: '
+                             '%(default)s')
+    parser.add_argument('--uneven', choices=POLICIES, default='uneven',
+                        help='with --ranks: what happens at the end of an '
+                             'epoch that they cannot share evenly; default: '
                              '%(default)s')
     parser.add_argument('--json', action='store_true',
                         help='print all rows, as JSON')
@@ -107,7 +114,9 @@ def main(args: Sequence[str] | None = None) -> int:
                      'since steps are counted over all epochs')
     try:
         order = _order_of(parser, given)
-        _print(_answer(order, given), as_json=given.json)
+        if given.epoch is not None:
+            order = order.epoch(given.epoch)
+        _print(_answer(order, given), order, as_json=given.json)
     except (IndexError, UnknownOrderError, ValueError) as error:
         print(f'fuel-order: {error}', file=sys.stderr)
         return 2
@@ -118,28 +127,46 @@ def _order_of(parser: argparse.ArgumentParser, given: Any) -> StreamOrder:
     """Return the order of the stream that the arguments name."""
     stream = build_stream(parser, given.stream)
     if given.ranks is not None:
-        stream = stream.shard(0, given.ranks, by=given.by, uneven='uneven')
+        stream = stream.shard(0, given.ranks, by=given.by,
+                              uneven=given.uneven)
     if given.state is not None:
         try:
-            with open(given.state, encoding='utf-8') as file:
-                state = json.load(file)
-        except (OSError, ValueError) as error:
-            parser.error(f'{given.state} is not a JSON file with a state: '
-                         f'{error}')
-        try:
-            stream.load_state_dict(state)
+            stream.load_state_dict(_state_in(parser, given.state))
         except StateMismatchError as error:
             parser.error(f'{given.state}: {error}')
     # The stream's own attribute `order` may be something else.
     return order_of(stream)
 
 
+def _state_in(parser: argparse.ArgumentParser, name: str) -> Any:
+    """Return the state in a file, or in a field of it."""
+    path, field = name, ''
+    if not os.path.exists(name) and ':' in name:
+        path, _, field = name.rpartition(':')
+    try:
+        with open(path, encoding='utf-8') as file:
+            found = json.load(file)
+    except (OSError, ValueError) as error:
+        parser.error(f'{path} is not a JSON file with a state: {error}')
+    if not isinstance(found, dict):
+        return found
+    if field:
+        if field not in found:
+            parser.error(f'{path} has no field {field!r}, only '
+                         f'{", ".join(found):.200}')
+        return found[field]
+    for key, value in found.items():
+        if 'format' not in found and isinstance(value, dict) and (
+                'format' in value):
+            parser.error(f'{path} is not a state, but its field {key!r} looks '
+                         f'like one: pass --state {path}:{key}')
+    return found
+
+
 def _answer(order: StreamOrder, given: Any) -> Answer:
     """Return what the arguments ask of an order."""
     if given.step is not None:
         return order.step(given.step, given.accumulate)
-    if given.epoch is not None:
-        order = order.epoch(given.epoch)
     if given.row is not None:
         return order.index(given.row, given.dataset, given.stop)
     if given.windows_with is not None:
@@ -151,8 +178,8 @@ def _answer(order: StreamOrder, given: Any) -> Answer:
         order)
 
 
-def _print(answer: Answer, *, as_json: bool) -> None:
-    """Print an answer."""
+def _print(answer: Answer, order: StreamOrder, *, as_json: bool) -> None:
+    """Print an answer about an order."""
     if isinstance(answer, StreamOrder):
         print(repr(answer))
     elif isinstance(answer, OrderTable):
@@ -162,7 +189,7 @@ def _print(answer: Answer, *, as_json: bool) -> None:
     elif as_json:
         print(json.dumps(list(map(_fields, answer))))
     else:
-        print('\n'.join(map(_line, answer)) or (
+        print('\n'.join([_line(place, order) for place in answer]) or (
             'it does not come in this epoch'))
 
 
@@ -175,7 +202,7 @@ def _fields(place: ExamplePlace | WindowPlace) -> dict[str, Any]:
     return found
 
 
-def _line(place: ExamplePlace | WindowPlace) -> str:
+def _line(place: ExamplePlace | WindowPlace, order: StreamOrder) -> str:
     """Return a line about a place."""
     text = f'epoch {place.epoch}, item {place.item}, row {place.row}'
     if isinstance(place, WindowPlace):
@@ -183,6 +210,10 @@ def _line(place: ExamplePlace | WindowPlace) -> str:
         text += (f': window {place.window}, rows {rows.start} to '
                  f'{range(rows.start, rows.stop, rows.step)[-1]}'
                  + f' in steps of {rows.step}' * (rows.step > 1))
+    elif place.row is not None:
+        columns = order[place.item].columns
+        text += ''.join([f', {name} {columns[name][place.row]}'
+                         for name in ('rank', 'file') if name in columns])
     return text + ', left out' * place.left_out
 
 

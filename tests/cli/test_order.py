@@ -32,6 +32,9 @@ def build_declaring():
 def build_endless():
     return Mix([build_stream(), build_stream()], seed=1, stop='forever')
 
+def build_rows():
+    return DataStream(NPYDataset('x.npy'), batch_size=2)
+
 def build_windows(step=1):
     windows = Windows(NPYDataset('x.npy'), 3, step=step)
     return DataStream(windows, batch_size=2)
@@ -151,6 +154,42 @@ def test_state_says_which_epochs_were_left(ask, tmp_path):
     assert (0, f'{stream.order.step(3)!r}\n', '') == ask(
         '--state', 'state.json', '--step', 3)
     assert ask('--step', 3) != ask('--state', 'state.json', '--step', 3)
+
+
+@pytest.mark.parametrize('uneven', ['drop', 'pad'])
+def test_ranks_share_as_the_arguments_say(ask, uneven):
+    """Places name the rank."""
+    order = build_stream().shard(0, 3, uneven=uneven).order
+    assert (0, f'{order.step(1)!r}\n', '') == ask(
+        '--ranks', 3, '--uneven', uneven, '--step', 1)
+    for row in range(10):
+        (place,) = order.index(row)
+        rank = order[place.item].rank[place.row]
+        assert (f'epoch 0, item {place.item}, row {place.row}, rank {rank}\n'
+                == ask('--row', row, '--ranks', 3, '--uneven', uneven)[1])
+
+
+def test_places_name_the_file(ask, tmp_path):
+    """A data set in files has one for each row."""
+    numpy.save(tmp_path / 'x.npy', numpy.arange(9))
+    assert 'epoch 0, item 2, row 1, file x.npy\n' == ask(
+        '--row', 5, function='build_rows')[1]
+
+
+def test_state_may_be_a_field_of_a_checkpoint(ask, tmp_path):
+    """The error about the whole file says how to name the field."""
+    stream = build_stream()
+    list(stream)
+    (tmp_path / 'state.json').write_text(json.dumps(
+        {'epoch': 1, 'stream': stream.state_dict()}))
+    assert (0, f'{stream.order!r}\n', '') == ask(
+        '--state', 'state.json:stream')
+    for name, text in (
+            ('state.json', 'pass --state state.json:stream'),
+            ('state.json:step', "no field 'step', only epoch, stream")):
+        status, out, error = ask('--state', name)
+        assert (2, '') == (status, out)
+        assert text in error
 
 
 @pytest.mark.parametrize('args, text', [
