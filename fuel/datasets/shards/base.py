@@ -197,6 +197,12 @@ class ShardDataset(FileRowsDataset):
         for stage, sources in stages.items():
             yield f'{stage}(stream, which_sources={tuple(sources)})'
 
+    def kept_checksums(self) -> Sequence[str]:
+        """Return a checksum of the keys of the records and of the sizes of
+        their fields; none before the shards are opened."""
+        table: RecordTable | None = vars(self).get('_table')
+        return () if table is None else [table.checksum]
+
     def details(self) -> Sequence[str]:
         """Return the files, the splits, and the stages that decode fields."""
         return [*super().details(),

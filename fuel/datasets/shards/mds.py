@@ -135,6 +135,14 @@ class MDSDataset(ShardDataset):
         return {'split': self.split, 'cache_bytes': self.cache_bytes,
                 'hashes': None if self.hashes else False}
 
+    def kept_checksums(self) -> Sequence[str]:
+        """Return a checksum of the sizes of the samples, and what the index
+        states about the bytes of the shards."""
+        found = super().kept_checksums()
+        return found and [*found, *[
+            f'{one.nbytes} {one.content_nbytes} '
+            f'{sorted(one.content_hashes.items())}' for one in self._facts]]
+
     def _find_shards(self) -> Sequence[str]:
         self._facts: list[ShardFile] = []
         columns: Columns | None = None

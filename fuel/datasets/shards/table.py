@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy
@@ -133,6 +134,21 @@ class RecordTable:
     def file_of(self, record: int) -> int:
         """Return the number of the file that has a record."""
         return int(self.bounds.searchsorted(record, 'right')) - 1
+
+    @cached_property
+    def checksum(self) -> str:
+        """A checksum of the keys of the records and of the sizes of their
+        fields, but not of the places in the files."""
+        # Needed only when a state is saved or loaded.
+        from hashlib import blake2b
+        digest = blake2b(json.dumps([*self.fields]).encode(), digest_size=16)
+        for starts, sizes in self.fields.values():
+            digest.update(
+                numpy.where(starts == ABSENT, ABSENT, sizes).tobytes())
+        if self.keys is not None:
+            digest.update(self.keys.ends.tobytes())
+            digest.update(self.keys.content.tobytes())
+        return digest.hexdigest()
 
     def in_joined(self, name: str, origins: Ends) -> tuple[Ends, Ends]:
         """Return the places of a field by their addresses in the files joined

@@ -127,6 +127,27 @@ def test_cache_and_checks_may_differ_when_a_state_is_loaded(folder):
     assert 20 == sum(len(batch[0]) for batch in stream.get_epoch_iterator())
 
 
+@pytest.mark.parametrize('columns, hashes', [
+    ({'text': ('str', None)}, ()), ({'y': ('int', 8)}, ('sha1',))])
+def test_state_notices_swapped_shards(tmp_path, columns, hashes):
+    """The sizes of samples, or hashes that the index states, tell shards
+    apart."""
+    def new():
+        return DataStream(MDSDataset(tmp_path), batch_size=2)
+
+    shards = [[[b'%08d' % number] for number in numbers] if hashes else [
+        [b'a' * number] for number in numbers]
+        for numbers in ([1, 2, 3], [3, 2, 1])]
+    write_mds(tmp_path, columns, shards, hashes=hashes)
+    stream = new()
+    next(stream.get_epoch_iterator())
+    state = stream.state_dict()
+    new().load_state_dict(state)
+    write_mds(tmp_path, columns, shards[::-1], hashes=hashes)
+    with pytest.raises(StateMismatchError, match='the checksums of'):
+        new().load_state_dict(state)
+
+
 def test_workers_and_windows_read_samples(dataset):
     """A window is consecutive samples."""
     stream = MultiProcessing(DataStream(
