@@ -39,9 +39,15 @@ def where_in(table: RecordTable, paths: Sequence[str], noun: str,
     return f'{paths[number]}, {noun} {name}'
 
 
-def refuse_absent(where: Callable[[int], str], field: str,
-                  record: int) -> Never:
+def refuse_absent(where: Callable[[int], str], table: RecordTable,
+                  field: str, record: int) -> Never:
     """Raise ValueError about a record without a field."""
+    if table.is_scattered(record):
+        raise ValueError(
+            f'{where(record)}: it has no field {field!r} where its members '
+            f'begin, and others with this key lie elsewhere in the file: '
+            f'write the archive again, with the members of a sample one after '
+            f'the other, as tar --sort=name does for files in a folder')
     raise ValueError(
         f'{where(record)}: it has no field {field!r}, which others have: pass '
         f"missing='none' to have None in its place, or leave the field out "
@@ -120,7 +126,7 @@ class ShardDataset(FileRowsDataset):
         `where`: returns a text that names a record, for errors.
         """
         file = join_files(files)
-        refuse = partial(refuse_absent, where) if (
+        refuse = partial(refuse_absent, where, table) if (
             self.missing == 'error') else None
         readers: dict[str, Reader] = {}
         known = [*table.fields]

@@ -135,6 +135,14 @@ class RecordTable:
         """Return the number of the file that has a record."""
         return int(self.bounds.searchsorted(record, 'right')) - 1
 
+    def is_scattered(self, record: int) -> bool:
+        """Return whether another record of a file has the same key."""
+        if self.keys is None:
+            return False
+        key, number = self.keys[record], self.file_of(record)
+        return any(self.keys[other] == key for other in range(
+            *self.bounds[number:number + 2].tolist()) if other != record)
+
     @cached_property
     def checksum(self) -> str:
         """A checksum of the keys of the records and of the sizes of their

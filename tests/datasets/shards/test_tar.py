@@ -213,6 +213,18 @@ def test_missing_fields_are_an_error_or_none(tmp_path):
         TarDataset(path, missing='skip')
 
 
+def test_members_that_do_not_follow_each_other_are_named(tmp_path):
+    """The error says why a sample lacks a field that it has elsewhere."""
+    path = write_tar(tmp_path / 'a.tar', sorted(
+        digits(), key=lambda pair: pair[0].rpartition('.')[2]))
+    with pytest.raises(ValueError, match=(
+            "a.tar, sample 'part/00000': it has no field .* elsewhere in the "
+            'file: write the archive again')):
+        TarDataset(path)
+    ordered = write_tar(tmp_path / 'b.tar', sorted(digits()))
+    assert len(TarDataset(ordered)) == 10
+
+
 def test_repeated_extension_is_an_error(tmp_path):
     """The case does not matter; the same key later is another sample."""
     path = write_tar(tmp_path / 'a.tar', [
