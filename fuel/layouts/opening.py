@@ -22,9 +22,9 @@ from fuel.datasets.splits import (
     files_by_name, must_name_splits, no_split, shards_by_name)
 from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.formats import (
-    ADVICE, COMPRESSED_TARS, DATA_ENDINGS, LITDATA, SHARDS, TABLES_OF_ARROW,
-    TABLES_OF_TEXT, advice_for, format_of, is_litdata, is_zarr,
-    shards_of_wids, without_number)
+    ADVICE, COMPRESSED_TARS, DATA_ENDINGS, LITDATA, SHARD_NUMBER, SHARDS,
+    TABLES_OF_ARROW, TABLES_OF_TEXT, advice_for, format_of, is_litdata,
+    is_zarr, shards_of_wids, without_number)
 from fuel.layouts.mds import choose_indexes, find_indexes
 from fuel.layouts.media import Entries, are_in, look_into
 from fuel.layouts.recognition import (
@@ -186,7 +186,7 @@ def _format_of_all(paths: Sequence[str],
 
     `kwargs`: arguments of the data set.
     """
-    first = {os.path.splitext(without_number(str(path)))[1]: path
+    first = {os.path.splitext(SHARD_NUMBER.sub('', str(path)))[1]: path
              for path in reversed(paths)}
     kinds = {path: format_of(path, 'dtype' in kwargs)
              for path in first.values()}
