@@ -4,7 +4,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fuel.epochs.examples import SourceExamples
 from fuel.epochs.past import Past
@@ -16,6 +16,9 @@ from fuel.kernels.epoch_reader import new_object
 from fuel.schemes.requests import as_requests
 from fuel.schemes.shard import BatchPart, Shard
 from fuel.typing import State
+
+if TYPE_CHECKING:
+    from fuel.epochs.step_count import StepCount
 
 
 # Attributes of an epoch that are fields of its compiled base class.
@@ -96,6 +99,8 @@ class Epoch(EpochPosition):
         Stages that keep items keep their examples beside them then.
     `dealt`: the examples of the last item, if it was dealt to a rank and a
         stage above asks for them.
+    `step_count`: the tokens of the step of the last item, if BalancedBatches
+        and one-to-one stages make the items.
     `counters`: the iterator that is read and the stages below, if their
         states change only in counts; found when a state is saved.
     `counted`: the epochs below, if skipping an item only adds to the counts
@@ -115,6 +120,7 @@ class Epoch(EpochPosition):
     is_inner = False
     is_asked = False
     dealt: SourceExamples | None = None
+    step_count: StepCount | None = None
 
     def __init__(self, request_iterator: Iterator[Any] | None) -> None:
         self.request_iterator = (

@@ -153,10 +153,19 @@ class StreamStage(Stage):
         return None if 'dataset' in shown else self.shard_of_inputs
 
     def take_limit(self, epoch: Epoch) -> None:
-        """Use the limit of left-out examples of the input's epoch."""
-        child = vars(self.stream).get('child_epoch_iterator')
+        """Use the limit of left-out examples of the input's epoch, and its
+        count of tokens."""
+        shown = vars(self.stream)
+        child = shown.get('child_epoch_iterator')
         if isinstance(child, EpochIterator):
             epoch.limit = child.epoch.limit
+            if child.epoch.step_count is not None:
+                if self.one_to_one:
+                    epoch.step_count = child.epoch.step_count
+                else:
+                    child.epoch.step_count.is_passed = True
+            if '_step_count' in shown:
+                epoch.step_count = shown['_step_count']
             if epoch.limit is not None and self.one_to_one:
                 child.epoch.is_inner = True
                 epoch.short = child.epoch.short

@@ -10,6 +10,7 @@ from fuel.epochs.epoch import Epoch, asking
 from fuel.epochs.examples import SourceExamples, joined
 from fuel.epochs.pipeline import length_of, note_examples, source_examples
 from fuel.epochs.stage import stage_of
+from fuel.epochs.step_count import StepTokens
 from fuel.exceptions import NotAStreamError
 from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import BoundStageReader, StageReader
@@ -93,6 +94,7 @@ class Transformer(AbstractDataStream):
     epoch_attributes: tuple[str, ...] = ('child_epoch_iterator',)
     data_stream: Any
     child_epoch_iterator: Any
+    step_tokens: Any = StepTokens()
     #: True if the same item gives the same result, in any order, in several
     #: threads at a time and in any epoch (bool). Such a stage is read faster,
     #: and has no access to the attributes of the epoch.

@@ -86,7 +86,10 @@ class SeveralStreams(AbstractDataStream):
             if part and part['epoch'] == RUNNING:
                 # Loaded only now, since one stream may be read twice.
                 stage_of(stream).load(part)
-            iterators.append(stream.get_epoch_iterator())
+            child = stream.get_epoch_iterator()
+            if isinstance(child, EpochIterator) and child.epoch.step_count:
+                child.epoch.step_count.is_passed = True
+            iterators.append(child)
         return iterators
 
     def _examples_of(self, place: int) -> SourceExamples | None:

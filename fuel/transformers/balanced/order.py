@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from fuel.epochs.examples import SourceExamples, joined
 from fuel.schemes.shard import BatchPart, Shard
 from fuel.sharding.made import (
     DatasetRows, Made, Merged, example_ids, num_rows)
@@ -319,3 +320,12 @@ def check_share(splitting: Splitting, shard: Shard) -> None:
             f'and {splitting.size} are too few for {shard.num_shards} ranks '
             f'with accumulate={splitting.rounds}: use batch_size={least} or '
             'more, or fewer ranks')
+
+
+def counted(kept: Sequence[tuple[Any, SourceExamples | None]], tokens: int,
+            ) -> SourceExamples | None:
+    """Return the examples of a batch, with the tokens of its step; None if
+    they are not known."""
+    found = joined([one for _, one in kept], are_single=True)
+    return found and SourceExamples(
+        with_tokens(found.made, tokens), found.in_order, found.stage)

@@ -6,10 +6,11 @@ from typing import Any, Literal, Self, TypeAlias, Unpack
 
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch, asking
-from fuel.epochs.examples import Asked, SourceExamples, joined
+from fuel.epochs.examples import Asked, SourceExamples
 from fuel.epochs.pipeline import can_seek, length_of, source_examples
 from fuel.epochs.stage import children_of
 from fuel.epochs.state import position_of
+from fuel.epochs.step_count import StepCount
 from fuel.exceptions import StateMismatchError
 from fuel.iterator import DataIterator
 from fuel.schemes.shard import BatchPart, Shard
@@ -23,8 +24,7 @@ from fuel.streams.arguments import LabelOptions
 from fuel.transformers.balanced.lengths import (
     Given, LengthTable, datasets_below)
 from fuel.transformers.balanced.order import (
-    BalancedOrder, RoundPlace, Splitting, check_share, count_items,
-    with_tokens)
+    BalancedOrder, RoundPlace, Splitting, check_share, count_items, counted)
 from fuel.transformers.balanced.parts import Lengths, cost_function
 from fuel.transformers.base import Transformer
 from fuel.transformers.batch import join_examples
@@ -287,9 +287,10 @@ class BalancedPlan(OrderPlan):
                 'which make the batch of a rank: all were left out by '
                 "on_error='skip', so raise batch_size, or the data have "
                 'changed')
-        stream.step_tokens = self.order.tokens(item)
+        tokens = self.order.tokens(item)
+        stream._step_count.set(tokens)
         if self.is_asked:
-            self.examples = counted(found, stream.step_tokens)
+            self.examples = counted(found, tokens)
         return join_examples([example for example, _ in found], self.sources)
 
     def end(self, item: int) -> None:
@@ -353,8 +354,11 @@ class BalancedBatches(Transformer):
     step_tokens : int
         Sum of the lengths, or of `trained`, of all examples of the step to
         which the last batch belongs: of all ranks and rounds. Each rank knows
-        it without communication, as the denominator of the loss. It is 0
-        before the first batch. :class:`MarkExamples` adds it as a source.
+        it without communication, as the denominator of the loss. Stages above
+        that make an item of one item have it too. Before the first batch, in
+        another thread than that which reads, and where other stages read the
+        batches, :exc:`~fuel.exceptions.UnknownOrderError` is raised:
+        :class:`MarkExamples` adds the number as a source.
 
     Raises
     ------
@@ -408,11 +412,11 @@ class BalancedBatches(Transformer):
 
     __fuel_plan__ = BalancedPlan
     epoch_attributes = (*Transformer.epoch_attributes, '_kept', '_start',
-                        '_next', '_asked', 'step_tokens')
+                        '_next', '_asked', '_step_count')
     # It may differ where a step begins.
     unsaved_arguments = ('accumulate',)
     produces_examples = False
-    step_tokens = 0
+    _step_count: StepCount | None = None
     _kept: KeptStep
     # The step and the round from which a restored epoch continues.
     _start: tuple[int, int] | None = None
@@ -459,7 +463,7 @@ class BalancedBatches(Transformer):
         """Set the attributes that belong to a new epoch."""
         self._kept, self._start, self._next = KeptStep(), None, 0
         self._asked = Asked() if asking.examples else None
-        self.step_tokens = 0
+        self._step_count = StepCount()
         super().start_epoch()
 
     def known_types(self) -> SourceTypes:
@@ -524,9 +528,11 @@ class BalancedBatches(Transformer):
             self._next += 1
             # All examples of a batch may have failed.
             if found:
-                self.step_tokens = reader.order.tokens(self._next - 1)
+                tokens = reader.order.tokens(self._next - 1)
+                assert self._step_count is not None
+                self._step_count.set(tokens)
                 if self._asked is not None:
-                    self._asked.last = counted(found, self.step_tokens)
+                    self._asked.last = counted(found, tokens)
                 return join_examples([example for example, _ in found],
                                      self.data_stream.sources)
         reader.finish()
@@ -581,15 +587,6 @@ class BalancedBatches(Transformer):
         """Return the position of the input where the present step begins."""
         reader = self._kept.reader
         return None if reader is None else reader.resume_point(self._next)
-
-
-def counted(kept: Sequence[KeptExample], tokens: int,
-            ) -> SourceExamples | None:
-    """Return the examples of a batch, with the tokens of its step; None if
-    they are not known."""
-    found = joined([one for _, one in kept], are_single=True)
-    return found and SourceExamples(
-        with_tokens(found.made, tokens), found.in_order, found.stage)
 
 
 def refuse_unknown(order: EpochOrder) -> None:

@@ -169,7 +169,10 @@ class MixtureItems:
         is_asked = isinstance(left, EpochIterator) and left.epoch.is_asked
         left = self.iterators[place] = None
         with asking_examples(is_asked):
-            self.iterators[place] = self._streams[place].get_epoch_iterator()
+            child = self._streams[place].get_epoch_iterator()
+        if isinstance(child, EpochIterator) and child.epoch.step_count:
+            child.epoch.step_count.is_passed = True
+        self.iterators[place] = child
 
     def _empty(self, place: int) -> ValueError:
         return ValueError(
