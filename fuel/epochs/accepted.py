@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from fuel.epochs.past import num_epochs
+from fuel.exceptions import StateMismatchError
+from fuel.utils.warn import warn_user
 
 #: For each difference: what differed, 'data' or 'order'; the number of the
 #: epoch in which the state was loaded, and the id in the state. None stands
@@ -16,13 +18,16 @@ KINDS = 'data', 'order'
 _ID = re.compile(r'[A-Za-z0-9_.-]{20}')
 # Older differences are dropped.
 _MOST = 100
+# Number of differences that an error names.
+_MOST_SHOWN = 5
 
 
 class Acceptance:
     """The differences that a program accepts while it loads a state.
 
     `kinds`: what may differ.
-    `found`: what differs.
+    `found`: what differs and is accepted.
+    `refused`: what differs besides, each with a text; `needed`: its kinds.
     """
 
     def __init__(self, accept: Iterable[str] = ()) -> None:
@@ -35,13 +40,56 @@ class Acceptance:
                     f"both, such as accept=('data',), got {accept!r:.80}")
         self.kinds = frozenset(kinds)
         self.found: set[str] = set()
+        self.needed: set[str] = set()
+        self.refused: list[str] = []
 
-    def accepts(self, kind: str) -> bool:
-        """Return whether a difference is accepted; record it if so."""
-        if kind not in self.kinds:
-            return False
-        self.found.add(kind)
-        return True
+    def add(self, kind: str, text: str) -> None:
+        """Record a difference.
+
+        `text`: says what differs, unless it is accepted.
+        """
+        if kind in self.kinds:
+            self.found.add(kind)
+        else:
+            self.needed.add(kind)
+            self.refused.append(text)
+
+    def check(self) -> None:
+        """Raise StateMismatchError if there are differences that are not
+        accepted; it names all."""
+        if not self.refused:
+            return
+        shown = '; and '.join(self.refused[:_MOST_SHOWN])
+        more = len(self.refused) - _MOST_SHOWN
+        raise StateMismatchError(
+            'the state was saved by another pipeline, or with other data: '
+            + shown + f'; and {more} more differences' * (more > 0)
+            + '. Build the stream as it was when the state was saved, and '
+            'read the data that were read then; ' + self._how_to_accept())
+
+    def _how_to_accept(self) -> str:
+        """Return the part of an error that names the argument `accept`."""
+        others = {'data': 'other data', 'order': 'another order'}
+        needed = sorted(self.needed)
+        if len(needed) == 1 and not self.found:
+            kind, = needed
+            return (f'or, to go on with {others[kind]}, pass '
+                    f'accept=({kind!r},) to load_state_dict')
+        which = ' and '.join([f'{others[kind]}, accept=({kind!r},),'
+                              for kind in needed])
+        return (f'or, to go on with {which} pass '
+                f'accept={tuple(sorted(self.needed | self.found))} to '
+                'load_state_dict')
+
+    def warn(self) -> None:
+        """Warn of what follows from the accepted differences."""
+        found = sorted(self.found)
+        warn_user(
+            f'the state was saved with other {" and ".join(found)}, which '
+            f'accept={tuple(found)} allows: examples of the running epoch may '
+            'come twice or not at all, and the order of earlier steps, as '
+            'order.step() shows it, is that of the present data and schemes, '
+            'not the one that the model has seen')
 
     def record(self, state: dict[str, Any]) -> None:
         """Add the differences to a checked state."""
@@ -57,13 +105,6 @@ class Acceptance:
 def of_plain(state: dict[str, Any]) -> Accepted:
     """Return the accepted differences that the state of a stream names."""
     return tuple(map(tuple, state.get('accepted', ())))
-
-
-def how_to_accept(kind: str) -> str:
-    """Return the part of an error that names the argument `accept`."""
-    other = {'data': 'other data', 'order': 'another order'}[kind]
-    return (f'or, to go on with {other}, pass accept=({kind!r},) to '
-            'load_state_dict')
 
 
 def is_id(value: object) -> bool:

@@ -10,8 +10,7 @@ from typing import Any, NoReturn
 from fuel.epochs.state import (
     FINISHED, NOT_STARTED, RUNNING, as_text, available, is_share_state,
     read_share_state)
-from fuel.epochs.accepted import (
-    Acceptance, are_accepted, how_to_accept, is_id)
+from fuel.epochs.accepted import Acceptance, are_accepted, is_id
 from fuel.epochs.identity import data_differences
 from fuel.epochs.omitted import is_omitted
 from fuel.epochs.pipeline import datasets_of
@@ -77,24 +76,29 @@ def checked_state(stream: StreamLike, state: Any,
             'a state must be a dict that state_dict() returned, with the '
             f"field 'format', got {type(state).__name__}")
     acceptance = Acceptance(accept)
-    checked = _checked(owner, state, owner.shard is not None, acceptance)
-    if 'data_id' in checked:
-        _check_data(stream, checked['data_id'], acceptance)
+    try:
+        checked = _checked(owner, state, owner.shard is not None, acceptance)
+        if 'data_id' in checked:
+            _check_data(stream, checked['data_id'], acceptance)
+    except StateMismatchError:
+        # It may be due to what differs.
+        acceptance.check()
+        raise
+    acceptance.check()
     if acceptance.found:
         acceptance.record(checked)
+        acceptance.warn()
     return checked
 
 
 def _check_data(stream: StreamLike, saved: str,
                 acceptance: Acceptance) -> None:
-    """Raise StateMismatchError if a state was saved with other data."""
+    """Record whether a state was saved with other data."""
     differ = data_differences(datasets_of(stream), saved)
-    if differ and not acceptance.accepts('data'):
-        raise StateMismatchError(
-            f"the field 'data_id' of the state says that it was saved with "
-            f'other data: {differ} were not what they are here. Read the data '
-            f'that were read when the state was saved; {how_to_accept("data")}'
-            )
+    if differ:
+        acceptance.add(
+            'data', f"by the field 'data_id', {differ} were not what they are "
+            'here')
 
 
 def _checked(stage: Stage, state: State, is_sharded: bool,
@@ -189,7 +193,8 @@ def _check_frame(stage: Stage, state: State) -> None:
 
 def _check_fingerprint(stage: Stage, state: State, is_sharded: bool,
                        acceptance: Acceptance) -> bool:
-    """Raise StateMismatchError if another pipeline has saved a state.
+    """Raise StateMismatchError if other stages have saved a state; record what
+    else differs.
 
     Returns: whether another scheme is accepted.
     """
@@ -213,17 +218,19 @@ def _check_fingerprint(stage: Stage, state: State, is_sharded: bool,
                 or ('scheme parts' == key and key not in saved)
                 or _is_moved(stage, saved.get(key), present.get(key))):
             kind = _kind_of(owner, name)
-            if kind and acceptance.accepts(kind):
+            hint = _declaration(name, present.get(owner or 'class'))
+            text = (f'{key} was {saved.get(key)!r:.200}, but here it is '
+                    f'{present.get(key)!r:.200} (stage {stage.name})')
+            if kind:
+                acceptance.add(kind, f"by the field 'stream', {text}{hint}")
                 is_other = is_other or kind == 'order'
                 continue
+            # Nothing can be accepted then.
+            acceptance.refused.clear()
             raise StateMismatchError(
-                f"the field 'stream' of the state says that it was saved by "
-                f'another pipeline: {key} was {saved.get(key)!r:.200}, but '
-                f'here it is {present.get(key)!r:.200} (stage '
-                f'{stage.name}): build the stream as it was when '
-                'the state was saved' + _declaration(
-                    name, present.get(owner or 'class'))
-                + (f'; {how_to_accept(kind)}' if kind else ''))
+                "the field 'stream' of the state says that it was saved by "
+                f'another pipeline: {text}: build the stream as it was when '
+                f'the state was saved{hint}')
     return is_other
 
 

@@ -24,6 +24,7 @@ from fuel.transformers.shuffling import ShuffleBuffer
 
 COUNT = 60
 IDS = 'order_id', 'data_id'
+pytestmark = pytest.mark.filterwarnings('ignore:the state was saved with')
 
 
 def stream_of(scheme=None, **sources):
@@ -226,6 +227,32 @@ def test_pickled_streams_keep_their_ids():
     next(epoch)
     stream, epoch = pickle.loads(pickle.dumps((stream, epoch)))
     assert ids == ids_of(stream)
+
+
+def test_one_error_names_all_differences_and_one_warning_what_follows():
+    """The error names what is accepted already, too."""
+    def build(count):
+        return DataStream(IndexableDataset({'x': numpy.arange(count)}),
+                          batch_size=7, shuffle=True, seed=1)
+
+    saver = build(COUNT)
+    next(iter(saver))
+    state, grown = saver.state_dict(), build(COUNT + 5)
+    for accept in (), ('data',), ('order',):
+        with pytest.raises(StateMismatchError) as error:
+            grown.load_state_dict(state, accept=accept)
+        assert f'accept={("data", "order")} to load_state_dict' in str(
+            error.value)
+        for kind, text in (('data', 'data set num_examples was 60, but'),
+                           ('order', 'scheme ')):
+            assert (text in str(error.value)) == (kind not in accept)
+    with pytest.warns(UserWarning, match='twice or not at all') as warned:
+        grown.load_state_dict(state, accept=('data', 'order'))
+    assert [__file__] == [one.filename for one in warned]
+    assert len(list(grown)) == 9
+    with pytest.raises(StateMismatchError, match=r'num_examples .*types or '
+                       r"shapes .*accept=\('data',\)"):
+        resumed(stream_of(x=numpy.zeros(COUNT + 1)), stream_of().state_dict())
 
 
 # --- the data ----------------------------------------------------------------
