@@ -33,6 +33,7 @@ from fuel.storage.file_bytes import Ends
 from fuel.storage.mapped import ArrayReader
 from fuel.storage.reader import as_objects, no_ranges
 from fuel.utils import do_not_pickle_attributes
+from fuel.utils.arguments import try_call
 from fuel.utils.checks import one_of
 from fuel.utils.io_counts import io_counts
 from fuel.utils.other_libraries import checked_path
@@ -565,10 +566,18 @@ def _read_tables(index: FolderIndex, names: Sequence[str],
     if len(kinds) > 1:
         raise ValueError(f'{index.path!r} has tables of two kinds, '
                          f'{", ".join(names)}: leave one kind of them')
-    build = partial(kinds.pop(), paths, dtypes={NAME: object})
+    kind = kinds.pop()
+    build = partial(kind, paths, dtypes={NAME: object})
     try:
         table: RecordsDataset = build(sources=(NAME,))
     except ValueError as error:
+        columns = try_call((NAME,), lambda: kind(paths).sources)
+        if NAME not in columns:
+            raise ValueError(
+                f'{", ".join(paths)}: a table of files has a column {NAME!r}, '
+                f'relative to the table, and the columns of this one are '
+                f'{", ".join(map(repr, columns))}: rename the column that has '
+                f'the names of the files') from None
         raise ValueError(
             f'{", ".join(paths)}: a table of files has a column {NAME!r}, '
             f'relative to the table: {error}') from error
@@ -584,6 +593,7 @@ def _read_tables(index: FolderIndex, names: Sequence[str],
         if wanted not in numbers:
             raise FileNotFoundError(
                 f'{paths[file]}, row {int(places.row[row])}: there is no '
-                f'file {str(name)!r} beside it')
+                f'file {str(name)!r} beside it: restore the file, or delete '
+                f'the row from the table')
         files[row] = numbers[wanted]
     return build(), files

@@ -688,3 +688,25 @@ def test_table_that_was_changed_is_read_by_the_next_epoch(tmp_path):
     table(tmp_path / 'metadata.csv', [{'file_name': '1.png', 'n': 10},
                                       {'file_name': '2.png', 'n': 20}])
     assert [n.tolist() for n, in stream.get_epoch_iterator()] == [[10, 20]]
+
+
+@pytest.mark.parametrize('ending', ['csv', 'jsonl'])
+def test_table_without_names_of_files_lists_its_columns(tmp_path, ending):
+    """The error does not speak of arguments that nobody passed."""
+    write(tmp_path, '1.png')
+    table(tmp_path / f'metadata.{ending}', [{'filename': '1.png', 'n': 1}])
+    with pytest.raises(ValueError, match=(
+            "a table of files has a column 'file_name', .* are 'filename', "
+            "'n': rename the column")) as caught:
+        FilesDataset(tmp_path)
+    assert 'dtypes' not in str(caught.value)
+
+
+def test_missing_file_of_a_table_has_a_remedy(tmp_path):
+    """The error says what to do about the row."""
+    write(tmp_path, '1.png')
+    table(tmp_path / 'metadata.csv', [{'file_name': '2.png', 'n': 1}])
+    with pytest.raises(FileNotFoundError, match=(
+            r"row 0: there is no file '2\.png' beside it: restore the file, "
+            'or delete the row')):
+        FilesDataset(tmp_path)
