@@ -55,6 +55,8 @@ NO_SPLITS = """Splits
             {{'all': {rows}}})
 """
 
+# Types of values that have no shape.
+OBJECTS = 'text', 'bytes', 'JSON', 'arrays', 'objects'
 # Most names that are shown: enough for digits. With --json, all are shown.
 NAMES_SHOWN = 12
 
@@ -189,7 +191,7 @@ def _kinds(sources: Mapping[str, Any]) -> list[tuple[str, ...]]:
     layout."""
     return [
         (name, ('sparse ' if source['sparse'] else '') + source['type'],
-         '' if source['type'] == 'text' and not source['shape']
+         '' if source['type'] in OBJECTS and not source['shape']
          else 'of any shape' if source['shape'] is None
          else str(tuple(source['shape'])).replace('None', '?'),
          '' if source['layout'] is None else _layout(source['layout']))
@@ -269,8 +271,9 @@ def _facts(parser: argparse.ArgumentParser, arguments: argparse.Namespace,
     requested."""
     options, picture = arguments.storage_options, arguments.preview
     try:
-        if not is_hdf5_file(filename):
-            with open_described(filename, options) as (dataset, layout):
+        if arguments.dtype is not None or not is_hdf5_file(filename):
+            with open_described(filename, options, arguments.dtype) as (
+                    dataset, layout):
                 if picture:
                     _save(dataset.preview(), picture)
             return {'file': filename, 'sources': {}, 'layout': layout}
@@ -373,6 +376,9 @@ def make_parser() -> CommandParser:
                         help='arguments of the file system of a URL, such '
                         'as \'{"anon": true}\'; credentials are better '
                         'kept in the environment')
+    parser.add_argument('--dtype', default=None,
+                        help='the type of the numbers in files of nothing '
+                        'but numbers, such as uint16')
     parser.add_argument('--batch-size', type=int, default=None, metavar='N',
                         help='also estimate what an epoch of a remote file '
                         'costs, with batches of N examples')

@@ -16,10 +16,12 @@ from fuel.datasets.columns.part_names import (
 from fuel.datasets.columns.opening import OpenColumns
 from fuel.datasets.splits import rows_of_split
 from fuel.datasets.dataset import Dataset
+from fuel.datasets.files import FilesDataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
 from fuel.datasets.row_orders import Order, length
 from fuel.datasets.run_bounds import cut_runs, runs_in
 from fuel.datasets.runs import Runs
+from fuel.datasets.shards.base import ShardDataset
 from fuel.describe import SourceType
 from fuel.layouts.call import Call
 from fuel.layouts.opening import (
@@ -28,6 +30,7 @@ from fuel.layouts.formats import format_of, is_zarr
 from fuel.layouts.recognition import find_call, seen_files
 from fuel.layouts.seen import SeenFile
 from fuel.remote.urls import StorageOptions, is_url
+from fuel.utils.arguments import try_call
 
 
 def is_hdf5_file(name: str) -> bool:
@@ -41,9 +44,12 @@ def is_hdf5_file(name: str) -> bool:
 
 @contextmanager
 def open_described(files: str, storage_options: StorageOptions | None,
+                   dtype: str | None = None,
                    ) -> Iterator[tuple[Dataset, dict[str, Any]]]:
     """Open the data set in a file of any format, or in a folder; close it at
     the end of the block.
+
+    `dtype`: the type of the numbers in files of nothing but numbers.
 
     Yields: the data set, and a dict ready for JSON of 'name', 'call',
         'examples', 'runs', 'splits', 'sources' and 'left out'.
@@ -53,7 +59,10 @@ def open_described(files: str, storage_options: StorageOptions | None,
         'storage_options': storage_options}
     stored: Mapping[str, Any] = {}
     notes: Sequence[str] = ()
-    found = _hdf5_files(files)
+    if dtype is not None:
+        options['dtype'] = dtype
+    written = '' if dtype is None else f', dtype={dtype!r}'
+    found = _hdf5_files(files) if dtype is None else None
     if found is None:
         try:
             dataset = open_files(files, ALL, None, options)
@@ -74,7 +83,7 @@ def open_described(files: str, storage_options: StorageOptions | None,
     with dataset:
         facts = {'name': name, **_facts(dataset), 'left out': list(notes)}
         if repr(dataset).startswith('<'):
-            facts['call'] = f'fuel.load({files!r})'
+            facts['call'] = f'fuel.load({files!r}{written})'
         for source, known in facts['sources'].items():
             known['layout'] = stored.get(source)
         yield dataset, facts
@@ -88,7 +97,7 @@ def _hdf5_files(files: str) -> tuple[Files, dict[str, Any]] | None:
             expand(as_files(files, None))[0]) == 'hdf5'
         return (files, {}) if is_hdf5 else None
     found = FolderFiles(files)
-    if found.are_tables():
+    if not found.has_data or found.are_tables():
         return None
     by_split = found.by_split()
     every = [path for paths in by_split.values() for path in paths]
@@ -102,12 +111,12 @@ def _hdf5_files(files: str) -> tuple[Files, dict[str, Any]] | None:
 def _facts(dataset: Dataset) -> dict[str, Any]:
     """Return the facts about a data set."""
     runs = runs_in(dataset)
-    known = dataset.known_types()
+    known, kinds = dataset.known_types(), _kinds_of(dataset)
     return {
         'call': repr(dataset), 'examples': dataset.num_examples,
         'runs': None if runs is None else len(runs) - 1,
         'splits': _split_sizes(dataset),
-        'sources': {source: _source(known[source])
+        'sources': {source: _source(known[source], kinds.get(source, 'text'))
                     for source in dataset.sources if source in known}}
 
 
@@ -132,13 +141,30 @@ def _order_of(columns: OpenColumns, split: str) -> Order:
     return columns.order_of((split,)) if numpy.size(rows) else slice(0, 0)
 
 
-def _source(known: SourceType) -> dict[str, Any]:
+def _kinds_of(dataset: Dataset) -> dict[str, str]:
+    """Return what the objects are that sources of shards and folders have, by
+    the first example."""
+    if not isinstance(dataset, (FilesDataset, ShardDataset)):
+        return {}
+    names = {bytes: 'bytes', numpy.ndarray: 'arrays', dict: 'JSON',
+             list: 'JSON', str: 'text'}
+    first = try_call(None, lambda: dataset.get_data(None, [0]))
+    if first is None:
+        return dict.fromkeys(dataset.sources, 'objects')
+    return {source: names.get(type(value), 'objects') for source, (
+        value,) in zip(dataset.sources, first, strict=True)}
+
+
+def _source(known: SourceType, kind: str) -> dict[str, Any]:
     """Return the type and the shape of the examples of a source, ready for
-    JSON."""
+    JSON.
+
+    `kind`: what the objects are, if the source has objects.
+    """
     dtype, shape = known.dtype, known.shape
     return {
         'type': 'unknown' if dtype is None else
-        'text' if dtype.hasobject else str(dtype),
+        kind if dtype.hasobject else str(dtype),
         'shape': None if shape is None else list(shape),
         'sparse': known.is_sparse, 'layout': None}
 

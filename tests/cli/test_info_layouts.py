@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 from scipy import sparse
 from support.layouts import MINIATURES, miniature_named
+from support.mds_files import write_mds
 
 import fuel
 from fuel.bin import fuel_info, layouts
@@ -204,3 +205,27 @@ def test_info_of_a_layout_that_is_refused_fails(tmp_path, capsys):
         file['X'].attrs['encoding-type'] = 'csc_matrix'
     assert 2 == status_of([files])
     assert 'adata.X.tocsr()' in capsys.readouterr().err
+
+
+def test_info_opens_folders_of_files_and_raw_numbers(tmp_path, capsys):
+    """A folder of pictures, a folder of MDS shards, and numbers whose type is
+    passed."""
+    (tmp_path / 'pets' / 'cat').mkdir(parents=True)
+    Image.new('RGB', (2, 2)).save(tmp_path / 'pets' / 'cat' / '0.png')
+    write_mds(tmp_path / 'shards', {'t': ('str', None)}, [[[b'a'], [b'b']]])
+    tokens = tmp_path / 'tokens.bin'
+    numpy.arange(7, dtype='uint16').tofile(tokens)
+    for name, kind, examples, source in (
+            ('pets', 'FilesDataset', 1, 'image  bytes'),
+            ('shards', 'MDSDataset', 2, 't  text')):
+        assert 0 == fuel_info.main([str(tmp_path / name)])
+        shown = capsys.readouterr().out
+        for text in (f'{kind}; fuel.load opens it as',
+                     f'{examples} examples', source):
+            assert text in shown
+    assert 0 == fuel_info.main([str(tokens), '--dtype', 'uint16'])
+    shown = capsys.readouterr().out
+    assert f"fuel.load({str(tokens)!r}, dtype='uint16')" in shown
+    assert '7 examples' in shown and 'data  uint16' in shown
+    assert 2 == status_of([str(tokens)])
+    assert 2 == status_of([str(tokens), '--dtype', 'uint61'])

@@ -624,3 +624,15 @@ def test_fuel_info_shows_the_call(tmp_path, capsys):
         assert 0 == fuel_info.main([str(name)])
         assert f'TarDataset({str(paths[0])!r}' in capsys.readouterr(
             ).out.replace('[', '')
+
+
+def test_fuel_info_names_the_kinds_of_fields(tmp_path, capsys):
+    """Bytes, text, numbers and parsed JSON."""
+    path = write_tar(tmp_path / 'a.tar', [
+        ('a.cls', b'1'), ('a.jpg', b'x'), ('a.json', b'{"b": 2}'),
+        ('a.txt', b'c')])
+    assert 0 == fuel_info.main([str(path), '--json'])
+    sources = json.loads(capsys.readouterr().out)['layout']['sources']
+    assert {'cls': 'int64', 'jpg': 'bytes', 'json': 'JSON', 'txt': 'text',
+            'key': 'text'} == {
+        name: source['type'] for name, source in sources.items()}
