@@ -176,13 +176,13 @@ def sealed_epoch(stage: Stage, epoch: Epoch) -> State:
         counts = count(counters)
     if counters is None or counts is None or epoch.finished:
         position = _position(stage, epoch)
-        plain = as_state(position)
+        plain, shard = as_state(position), stage.shard
         state = _with_checksum(*identified(
-            stage, plain, stage.shard is not None, EpochFacts(
+            stage, plain, shard is not None, EpochFacts(
                 with_epoch(epoch.past, None) if epoch.finished
                 else epoch.past, stage.omitted, stage.accepted,
                 ids_between(stage, plain) if epoch.finished
-                else ids_of(stage, epoch, position), stage.shard)))
+                else ids_of(stage, epoch, position), shard)))
         # Now it is known that the epoch has a state.
         found = None if epoch.finished else find_counters(stage, epoch)
         # Without this epoch and its stage, which holds it: no cycle.
@@ -199,7 +199,7 @@ def sealed_epoch(stage: Stage, epoch: Epoch) -> State:
             [(None, 'null'), ([], '[]'), (None, 'null'), (None, 'null')],
             children, is_sharded=False,
             facts=EpochFacts(epoch.past, stage.omitted, stage.accepted,
-                             epoch.ids, stage.shard)
+                             epoch.ids, epoch.shard)
             if running is epoch else None)]
     return _with_checksum(*children[0])
 

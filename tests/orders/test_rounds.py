@@ -24,6 +24,8 @@ from fuel.transformers import (
     Cast,
     Mapping,
     MarkPadding,
+    Merge,
+    MultiThreading,
     Unpack,
 )
 
@@ -403,3 +405,17 @@ def test_damaged_layout_is_refused(value):
     del state['crc']
     with pytest.raises(StateMismatchError, match="field 'ranks'"):
         numbers(0, 2).load_state_dict({**state, 'ranks': value})
+
+
+@pytest.mark.parametrize('make', [
+    lambda stream: stream, MultiThreading,
+    lambda stream: Mapping(stream, tuple),
+    lambda stream: Merge([stream, numbers(1, 3)], ['a', 'b'])])
+def test_each_state_says_how_ranks_share_the_order(make):
+    """The later states of an epoch are made in another way."""
+    stream = make(numbers(1, 3))
+    found = [stream.state_dict()]
+    found += [stream.state_dict() for _ in stream]
+    found.append(stream.state_dict())
+    assert [[3, 'batch', 'uneven']] * 10 == [
+        state['ranks'] for state in found]
