@@ -48,10 +48,14 @@ def _chunks(order: EpochOrder, start: int, stop: int | None,
         if len(pairs) >= _CHUNK:
             yield first, pairs
             first, pairs = first + len(pairs), []
-    if stop is not None and place < stop:
+    last = start if stop is None else stop
+    if place < last:
+        asked = '' if stop is not None else (
+            f', and the range from {start} on is beyond its end: start may be '
+            f'at most {place}')
         raise IndexError(
-            f'the epoch has {place} examples, so example {stop - 1} does not '
-            'come')
+            f'the epoch has {place} examples, so example {last - 1} does not '
+            f'come{asked}')
     yield first, pairs
 
 

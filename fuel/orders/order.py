@@ -395,7 +395,7 @@ class StreamOrder:
         Raises
         ------
         IndexError
-            If the epoch ends before `stop`.
+            If the epoch ends before `start` or `stop`.
 
         Notes
         -----

@@ -195,6 +195,24 @@ def test_digest_beyond_the_end_is_refused():
             order.digest(start, 60)
 
 
+@pytest.mark.parametrize('scheme', [
+    SequentialScheme(10, 3), SequentialExampleScheme(10),
+    ConcatenatedScheme([SequentialScheme(6, 3), SequentialScheme(4, 2)]),
+    SequentialScheme(0, 3)])
+def test_digest_that_begins_beyond_the_end_is_refused(scheme):
+    """For any sizes of batches; the range that begins at the end is empty."""
+    order = stream_of(scheme).order
+    count = len(list(order[:]))
+    assert 0 == order.digest(count) == order.digest(count, count)
+    for start in (count + 1, count + 50):
+        with pytest.raises(IndexError, match=(
+                f'has {count} examples.*range from {start} on is beyond its '
+                f'end: start may be at most {count}')):
+            order.digest(start)
+        with pytest.raises(IndexError, match=f'has {count} examples'):
+            order.digest(start, start)
+
+
 def test_rows_that_are_not_integers_have_digests():
     """Their text is hashed."""
     def digest(rows):
