@@ -177,8 +177,14 @@ class FieldReader(Reader):
                 batch[place] = None if content is None else value(content)
             # Text may be nested too deeply, and numbers may be too large.
             except (ValueError, OverflowError, RecursionError) as error:
+                problem = str(error)
+                if isinstance(error, OverflowError) and self.dtype.kind == 'i':
+                    problem = (
+                        f'{content!r:.60} is too large for {self.dtype}: '
+                        'leave the field out with columns=..., or write it '
+                        'as text')
                 raise ValueError(
-                    f'{self._place_of(int(rows[place]))}: {error}'
+                    f'{self._place_of(int(rows[place]))}: {problem}'
                 ) from error
         return batch
 

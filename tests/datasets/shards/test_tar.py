@@ -190,6 +190,19 @@ def test_wrong_content_names_the_sample(tmp_path, name, content, reason):
     assert 1 == stream.skipped_examples().count
 
 
+@pytest.mark.parametrize('label', [2 ** 63, -2 ** 63 - 1])
+def test_labels_beyond_int64_name_the_remedy(tmp_path, label):
+    """The error shows the label; the remedy helps."""
+    path = write_tar(tmp_path / 'a.tar', [
+        ('a.cls', b'1'), ('a.txt', b'x'),
+        ('b.cls', b'%d' % label), ('b.txt', b'y')])
+    with pytest.raises(ValueError, match=(
+            rf"sample 'b', source 'cls': b'{label}' is too large for int64: "
+            r'leave the field out with columns=\.\.\., or write it as text')):
+        TarDataset(path)[:]
+    assert ['x', 'y'] == TarDataset(path, columns=['txt'])[:][0].tolist()
+
+
 def test_missing_fields_are_an_error_or_none(tmp_path):
     """Of sources that are used; None makes a source one of objects."""
     path = write_tar(tmp_path / 'a.tar', [
