@@ -37,35 +37,35 @@ class StepCount:
         return tokens if thread == threading.get_ident() else None
 
 
-class StepTokens:
-    """Attribute with the tokens of the step of the last batch (int).
+def step_tokens_of(stream: StreamLike) -> Any:
+    """Return the tokens of the step to which the last batch of a stream
+    belongs, or the attribute `step_tokens` that a user has assigned.
 
-    A class may have, or assign, another attribute with its name.
+    Raises: UnknownOrderError if the batch that was made last may not be the
+        one that was delivered, AttributeError if no BalancedBatches is read.
     """
-
-    def __get__(self, stream: StreamLike | None,
-                owner: object = None) -> Any:
-        if stream is None:
-            return self
-        stage = stage_of(stream)
-        is_known = stage.epoch is not None and (
-            stage.epoch.step_count is not None)
-        # Several iterators may read in turns: the last batch counts.
-        found = _counted(stage).get() if is_known else None
-        if found is not None:
-            return found
-        if not _is_balanced(stage):
-            raise AttributeError(
-                f'{stage.name} has no step_tokens, since it reads no '
-                'BalancedBatches', name='step_tokens', obj=stream)
-        raise UnknownOrderError(
-            f'step_tokens of {stage.name} is not known: it is that of the '
-            'last batch that this very object has made, if the same thread '
-            'reads it, and all stages above BalancedBatches make an item of '
-            'one item and read nothing ahead. Ask the outermost stream that '
-            'is iterated, such as the one that shard() returned; elsewhere, '
-            'as over workers, read the source that '
-            "MarkExamples(..., tokens='step_tokens') adds")
+    own = vars(stream)
+    if 'step_tokens' in own:
+        return own['step_tokens']
+    stage = stage_of(stream)
+    is_known = stage.epoch is not None and (
+        stage.epoch.step_count is not None)
+    # Several iterators may read in turns: the last batch counts.
+    found = _counted(stage).get() if is_known else None
+    if found is not None:
+        return found
+    if not _is_balanced(stage):
+        raise AttributeError(
+            f'{stage.name} has no step_tokens, since it reads no '
+            'BalancedBatches', name='step_tokens', obj=stream)
+    raise UnknownOrderError(
+        f'step_tokens of {stage.name} is not known: it is that of the '
+        'last batch that this very object has made, if the same thread '
+        'reads it, and all stages above BalancedBatches make an item of '
+        'one item and read nothing ahead. Ask the outermost stream that '
+        'is iterated, such as the one that shard() returned; elsewhere, '
+        'as over workers, read the source that '
+        "MarkExamples(..., tokens='step_tokens') adds")
 
 
 def _counted(stage: Stage) -> StepCount:

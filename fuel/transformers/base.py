@@ -10,7 +10,7 @@ from fuel.epochs.epoch import Epoch, asking
 from fuel.epochs.examples import SourceExamples, joined
 from fuel.epochs.pipeline import length_of, note_examples, source_examples
 from fuel.epochs.stage import stage_of
-from fuel.epochs.step_count import StepTokens
+from fuel.epochs.step_count import step_tokens_of
 from fuel.exceptions import NotAStreamError
 from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import BoundStageReader, StageReader
@@ -94,7 +94,6 @@ class Transformer(AbstractDataStream):
     epoch_attributes: tuple[str, ...] = ('child_epoch_iterator',)
     data_stream: Any
     child_epoch_iterator: Any
-    step_tokens: Any = StepTokens()
     #: True if the same item gives the same result, in any order, in several
     #: threads at a time and in any epoch (bool). Such a stage is read faster,
     #: and has no access to the attributes of the epoch.
@@ -130,6 +129,23 @@ class Transformer(AbstractDataStream):
             if read is not None:
                 refuse_no_stream(cls.__name__, read)
         return super().__new__(cls, *args, **kwargs)
+
+    @property
+    def step_tokens(self) -> Any:
+        """Number of tokens of the step to which the last batch belongs (int),
+        if a :class:`BalancedBatches` makes the batches.
+
+        A class of a user may have, or assign, an attribute with this name.
+        """
+        return step_tokens_of(self)
+
+    @step_tokens.setter
+    def step_tokens(self, value: Any) -> None:
+        vars(self)['step_tokens'] = value
+
+    @step_tokens.deleter
+    def step_tokens(self) -> None:
+        vars(self).pop('step_tokens', None)
 
     def _get_sources(self) -> Any:
         return self.data_stream.sources
