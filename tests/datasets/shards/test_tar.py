@@ -497,8 +497,8 @@ def test_state_notices_swapped_archives(tmp_path):
     for number, path in enumerate(paths):
         write_tar(path, digits(20 * (1 - number), 20))
     with pytest.raises(StateMismatchError, match=(
-            r"'data_id' .* other data: the checksums of data set 0 "
-            r"\(TarDataset\) .*accept=\('data',\)")):
+            r"with other data: by the field 'data_id', the checksums of data "
+            r"set 0 \(TarDataset\) .*accept=\('data',\)")):
         new().load_state_dict(state)
     other = new()
     other.load_state_dict(state, accept=('data',))
