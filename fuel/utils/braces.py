@@ -9,6 +9,8 @@ _RANGE = re.compile(
     r'(?:(-?\d+)\.\.(-?\d+)|([a-zA-Z])\.\.([a-zA-Z]))(?:\.\.(-?\d+))?')
 # Most texts that one text may stand for.
 MOST = 10 ** 6
+# Most pairs of braces that are expanded, within and behind each other.
+MOST_BRACES = 100
 
 
 def expand_braces(text: str) -> list[str]:
@@ -25,12 +27,25 @@ def expand_braces(text: str) -> list[str]:
     >>> expand_braces('{id}.tar')
     ['{id}.tar']
     """
+    return _expanded(text, text, MOST_BRACES)
+
+
+def _expanded(text: str, whole: str, left: int) -> list[str]:
+    """Return the texts that a part of `whole` stands for.
+
+    `left`: number of pairs of braces that may be expanded.
+    """
     start = -1
     while (start := text.find('{', start + 1)) >= 0:
         parts, stop = _alternatives(text, start)
         if parts:
-            chosen = [each for part in parts for each in expand_braces(part)]
-            rests = expand_braces(text[stop:])
+            if not left:
+                raise ValueError(
+                    f'{whole!r:.80} has more than {MOST_BRACES} pairs of '
+                    'braces within or behind each other: list the paths')
+            chosen = [each for part in parts
+                      for each in _expanded(part, whole, left - 1)]
+            rests = _expanded(text[stop:], whole, left - 1)
             if len(chosen) * len(rests) > MOST:
                 raise _too_many(text)
             return [f'{text[:start]}{one}{rest}'

@@ -41,3 +41,16 @@ def test_too_many_are_an_error():
     for text in ('{0..99999999}', '{0..9999}{0..9999}'):
         with pytest.raises(ValueError, match='more than 1000000 paths'):
             expand_braces(text)
+
+
+@pytest.mark.parametrize('make', [
+    lambda count: '{a,' * count + 'b' + '}' * count,
+    lambda count: '{1..1}' * count])
+def test_too_many_braces_are_an_error(make):
+    """Within each other and behind each other."""
+    assert {*'ab', '1' * 100} >= {*expand_braces(make(100))}
+    for count in (101, 1500):
+        with pytest.raises(ValueError, match=(
+                'has more than 100 pairs of braces .*: list the paths')):
+            expand_braces(make(count))
+    assert ['{' * 1500] == expand_braces('{' * 1500)
