@@ -12,7 +12,7 @@ from fuel.streams.arguments import StreamOptions
 from fuel.transformers.sourcewise import AgnosticTransformer
 from fuel.transformers.base import as_tuple, check_count
 from fuel.transformers.ragged import pick_examples
-from fuel.transformers.seeded import SeededTransformer
+from fuel.transformers.seeded import SeededTransformer, check_kind_of_draws
 from fuel.transformers.source_names import as_names, item_of
 from fuel.typing import Batch, StreamLike
 from fuel.utils.checks import in_order, takes_one
@@ -121,6 +121,7 @@ class Mapping(AgnosticTransformer):
                  mapping_accepts: type = list, *, pure: bool = False,
                  seed: int | None = None, draws: str = 'item',
                  **kwargs: Unpack[StreamOptions]) -> None:
+        check_kind_of_draws(draws)
         if draws != 'item' and seed is None:
             raise ValueError(
                 f'draws={draws!r} needs a seed: pass seed= too, so that the '

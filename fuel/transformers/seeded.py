@@ -125,9 +125,7 @@ class SeededTransformer(Transformer):
 
     def __init__(self, *args: Any, seed: int | None = None,
                  draws: str = 'item', **kwargs: Any) -> None:
-        if draws not in ('item', 'example'):
-            raise ValueError(
-                f"draws must be 'item' or 'example', got {draws!r}")
+        check_kind_of_draws(draws)
         if draws == 'example':
             self.draws, self._by_example = draws, True
         self.seed: int | None = (
@@ -415,6 +413,12 @@ def register_words() -> None:
     most programs do without numpy.random."""
     from numpy.random.bit_generator import ISeedSequence
     ISeedSequence.register(GivenWords)
+
+
+def check_kind_of_draws(draws: object) -> None:
+    """Raise ValueError for a wrong value of the argument `draws`."""
+    if draws not in ('item', 'example'):
+        raise ValueError(f"draws must be 'item' or 'example', got {draws!r}")
 
 
 class RandomTransformer(SeededTransformer):

@@ -372,6 +372,10 @@ def test_a_function_needs_a_seed_and_examples():
     """It draws for a batch otherwise."""
     with pytest.raises(ValueError, match='needs a seed: pass seed= too'):
         Mapping(examples(), change, draws='example')
+    for seed in (None, 1):
+        with pytest.raises(ValueError, match=(
+                "draws must be 'item' or 'example', got 'banana'")):
+            Mapping(examples(), change, seed=seed, draws='banana')
     with pytest.raises(ValueError, match='put Mapping before the stage that'):
         Mapping(batches(), change, seed=1, draws='example')
 
