@@ -19,7 +19,7 @@ __all__ = ['main', 'make_parser']
 STREAM = 'mine:build_stream'
 
 Answer: TypeAlias = (
-    StreamOrder | OrderTable | list[ExamplePlace] | list[WindowPlace])
+    StreamOrder | OrderTable | list[ExamplePlace] | list[WindowPlace] | int)
 
 
 def make_parser() -> CommandParser:
@@ -56,6 +56,9 @@ def make_parser() -> CommandParser:
     shown.add_argument('--windows-with', type=_number, metavar='N',
                        help='show all places of the epoch at which windows '
                             'or runs of rows hold a row')
+    shown.add_argument('--digest', action='store_true',
+                       help='show the digest of the order of the epoch, by '
+                            'which two runs are compared')
     parser.add_argument('--accumulate', type=positive_number, default=1,
                         metavar='N', help='with --step: items of each rank '
                                           'for a step; default: %(default)s')
@@ -63,9 +66,10 @@ def make_parser() -> CommandParser:
                         help='with --row and --windows-with: number of the '
                              'data set in the pipeline, if there are several')
     parser.add_argument('--stop', type=_number, metavar='N',
-                        help='leave out the items from this number on; needed '
-                             'for all places, and for --json, if the epoch '
-                             'has no end')
+                        help='leave out the items from this number on, or, '
+                             'with --digest, the examples; needed for all '
+                             'places, digests and --json if the epoch has no '
+                             'end')
     parser.add_argument('--epoch', type=_number, metavar='N',
                         help='the epoch, counted from 0; default: the next '
                              'one, or that of the state')
@@ -167,6 +171,8 @@ def _answer(order: StreamOrder, given: Any) -> Answer:
     """Return what the arguments ask of an order."""
     if given.step is not None:
         return order.step(given.step, given.accumulate)
+    if given.digest:
+        return order.digest(stop=given.stop)
     if given.row is not None:
         return order.index(given.row, given.dataset, given.stop)
     if given.windows_with is not None:
@@ -180,7 +186,7 @@ def _answer(order: StreamOrder, given: Any) -> Answer:
 
 def _print(answer: Answer, order: StreamOrder, *, as_json: bool) -> None:
     """Print an answer about an order."""
-    if isinstance(answer, StreamOrder):
+    if isinstance(answer, StreamOrder | int):
         print(repr(answer))
     elif isinstance(answer, OrderTable):
         print(json.dumps({name: column.tolist() for name, column

@@ -89,6 +89,24 @@ def test_answers_are_those_of_the_attribute_order(ask):
     assert (0, 'it does not come in this epoch\n', '') == ask('--row', 10)
 
 
+def test_digests_are_those_of_the_attribute_order(ask):
+    """With or without ranks; epochs without an end need a stop."""
+    order = build_stream().order
+    first, fourth = order.digest(), order.epoch(3).digest()
+    assert first != fourth
+    assert (0, f'{first}\n', '') == ask('--digest')
+    assert (0, f'{fourth}\n', '') == ask('--digest', '--epoch', 3, '--json')
+    assert (0, f'{fourth}\n', '') == ask(
+        '--digest', '--epoch', 3, '--ranks', 2)
+    assert (0, f'{order.digest(0, 4)}\n', '') == ask('--digest', '--stop', 4)
+    status, printed, errors = ask('--digest', function='build_endless')
+    assert (2, '') == (status, printed)
+    assert 'pass stop' in errors
+    status, printed, _ = ask('--digest', '--stop', 4, function='build_endless')
+    assert 0 == status
+    assert printed.strip().isdecimal()
+
+
 def test_epochs_without_an_end_are_searched_to_an_item(ask):
     """An error asks for the argument."""
     stream = build_stream()
@@ -201,6 +219,8 @@ def test_state_may_be_a_field_of_a_checkpoint(ask, tmp_path):
     (['--state', 'other.json'], 'other.json: a state must be a dict'),
     (['--step', '1', '--item', '1'], 'not allowed with'),
     (['--step', '1', '--epoch', '1'], 'steps are counted over all epochs'),
+    (['--digest', '--item', '1'], 'not allowed with'),
+    (['--digest', '--stop', '11'], 'has 10 examples'),
     (['--row', '1', '--dataset', '2'], 'dataset must be from 0 to 0')])
 def test_mistakes_are_named(ask, args, text, tmp_path):
     """They exit with the status of a usage error."""
