@@ -74,12 +74,12 @@ class Acceptance:
         if len(needed) == 1 and not self.found:
             kind, = needed
             return (f'or, to go on with {others[kind]}, pass '
-                    f'accept=({kind!r},) to load_state_dict')
+                    f'accept=({kind!r},) to load_state_dict of the stream')
         which = ' and '.join([f'{others[kind]}, accept=({kind!r},),'
                               for kind in needed])
         return (f'or, to go on with {which} pass '
                 f'accept={tuple(sorted(self.needed | self.found))} to '
-                'load_state_dict')
+                'load_state_dict of the stream')
 
     def warn(self) -> None:
         """Warn of what follows from the accepted differences."""

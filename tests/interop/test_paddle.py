@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support.processes import run_python
 
 from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.exceptions import StateMismatchError
 from fuel.interop.paddle import (
     ProviderDataset,
     as_iterable,
@@ -379,6 +380,32 @@ def decorated():
     reader = chain(map_readers(str, shuffle(numbers(20), 6, seed=2)),
                    lambda: 'abc')
     return batch(firstn(compose(reader, reader), 21), 4)
+
+
+def test_state_of_a_provider_may_be_accepted_with_other_data():
+    """By the argument of the stream that the error names; the stream's next
+    state needs no acceptance."""
+    def provider(dtype):
+        return as_provider(DataStream(
+            IndexableDataset({'x': numpy.arange(N, dtype=dtype)}),
+            iteration_scheme=SequentialScheme(N, 3)))
+    saved = provider('int16')
+    entries = saved()
+    for _ in range(2):
+        next(entries)
+    state = json.loads(json.dumps(saved.state_dict()))
+    other = provider('int64')
+    with pytest.raises(StateMismatchError, match=(
+            r"pass accept=\('data',\) to load_state_dict of the stream")):
+        other.load_state_dict(state)
+    with pytest.warns(UserWarning, match='saved with other data'):
+        other.load_state_dict(state, accept=('data',))
+    accepted = other.state_dict()
+    rest = [*other()]
+    assert [2, 3, 4, 5, 6] == [int(entry[0]) for entry in rest]
+    again = provider('int64')
+    again.load_state_dict(accepted)
+    assert rest == [*again()]
 
 
 def test_position_of_decorated_readers_resumes():

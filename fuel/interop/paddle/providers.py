@@ -43,9 +43,12 @@ class StreamReader:
         state: State = self.stream.state_dict()
         return state
 
-    def load_state_dict(self, state: State) -> None:
-        """Make the next call resume from a state."""
-        self.stream.load_state_dict(state)
+    def load_state_dict(self, state: State, **kwargs: Any) -> None:
+        """Make the next call resume from a state.
+
+        `kwargs`: further arguments of the stream, such as `accept`.
+        """
+        self.stream.load_state_dict(state, **kwargs)
 
     def close(self) -> None:
         """Stop the background workers."""
