@@ -121,8 +121,8 @@ class Mapping(AgnosticTransformer):
                  mapping_accepts: type = list, *, pure: bool = False,
                  seed: int | None = None, draws: str = 'item',
                  **kwargs: Unpack[StreamOptions]) -> None:
-        check_kind_of_draws(draws)
         if draws != 'item' and seed is None:
+            check_kind_of_draws(draws)
             raise ValueError(
                 f'draws={draws!r} needs a seed: pass seed= too, so that the '
                 'function draws from generators that the stage seeds')
