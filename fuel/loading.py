@@ -22,6 +22,7 @@ from fuel.layouts.formats import DATA_ENDINGS, TEXTS
 from fuel.layouts.opening import ALL, open_files, open_own
 from fuel.remote.urls import is_url
 from fuel.suggestions import did_you_mean, nearest
+from fuel.storage.token_index import is_stem
 from fuel.utils.extensions import Filler, NotingParser, find_datasets
 from fuel.utils.lockfile import LockFile
 from fuel.utils.other_libraries import class_for, short_repr
@@ -141,7 +142,7 @@ def load(name: Files,
     try:
         return _load_by_name(path, split, download, url_prefix, kwargs)
     except FileNotFoundError:
-        if not os.path.exists(path):
+        if not os.path.exists(path) and not is_stem(path):
             raise
     return open_files(path, split, layout, kwargs)
 

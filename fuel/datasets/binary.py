@@ -7,11 +7,16 @@ from typing import Any, Unpack
 import numpy
 
 from fuel.datasets.columns.part_names import as_list, fixed_files
+from fuel.datasets.columns.readers import RangesReader
 from fuel.datasets.file_rows import FileRowsDataset
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.text_files import check_is_file
 from fuel.remote.urls import StorageOptions
+from fuel.storage import Reader
+from fuel.storage.file_bytes import FileBytes
 from fuel.storage.raw_arrays import open_raw
+from fuel.storage.token_index import (
+    files_of_tokens, indexes_beside, open_tokens)
 from fuel.utils import do_not_pickle_attributes
 
 __all__ = ['BinaryDataset']
@@ -33,7 +38,8 @@ class BinaryDataset(FileRowsDataset):
     dtype : dtype, optional
         The type of a row: ``'uint16'`` for the tokens of nanoGPT,
         ``'(3, 96, 96)u1'`` for images. Defaults to None: the files have the
-        header of llm.c, which states the type and the number of tokens.
+        header of llm.c, which states the type and the number of tokens, or
+        an index of Megatron.
     which_sets, splits, storage_options
         As for :class:`~fuel.datasets.npy.NPYDataset`.
     sources, axis_labels
@@ -50,16 +56,23 @@ class BinaryDataset(FileRowsDataset):
         If a file is missing.
     ValueError
         If a file is empty, if its size is not a multiple of the size of a
-        row, if `dtype` is missing or differs from that in a header, or if a
-        split is unknown or out of range.
+        row, if `dtype` is missing or differs from that in a header or an
+        index, or if a split is unknown or out of range.
     DamagedFileError
-        If a file has another size than its header states.
+        If a file has another size than its header or its index states, or if
+        an index is not one of Megatron, version 1.
 
     Notes
     -----
     A header is recognised by its first number, also if `dtype` is given.
     Returned arrays are in native byte order; ``dtype='>u2'`` reads a file in
     the other order.
+
+    Megatron writes ``corpus.idx`` beside ``corpus.bin``; either name, or
+    ``'corpus'``, may be passed. The index states the type, and each example
+    is a sequence of tokens, in the order of the index; lengths vary. The
+    bounds of documents and the modes in the index are not used. Without the
+    index beside it, the file has only tokens.
 
     For next-token training, make windows of the rows; see
     :class:`~fuel.datasets.Windows`.
@@ -90,7 +103,9 @@ class BinaryDataset(FileRowsDataset):
                  splits: Mapping[str, Any] | None = None,
                  storage_options: StorageOptions | None = None,
                  **kwargs: Unpack[DatasetOptions]) -> None:
-        self.path = fixed_files(type(self).__name__, path, storage_options)
+        files = files_of_tokens(as_list(fixed_files(
+            type(self).__name__, path, storage_options)))
+        self.path = files if len(files) > 1 else files[0]
         self.dtype = None if dtype is None else numpy.dtype(dtype)
         self.load()
         super().__init__(which_sets, splits, **kwargs)
@@ -100,4 +115,22 @@ class BinaryDataset(FileRowsDataset):
         paths = as_list(self.path)
         for path in paths:
             check_is_file(path, 'raw')
-        self.readers = {'data': open_raw(paths, 'data', self.dtype)}
+        indexes = indexes_beside(paths)
+        self.readers: dict[str, Reader] = {'data': _sequences(
+            paths, indexes, self.dtype) if indexes else open_raw(
+                paths, 'data', self.dtype)}
+
+
+def _sequences(paths: Sequence[str], indexes: Sequence[FileBytes],
+               dtype: Any) -> Reader:
+    """Return a reader of the sequences that indexes find in files."""
+    tokens, starts, stops = open_tokens(paths, 'data', indexes, dtype)
+    bounds = numpy.cumsum([0, *map(len, starts)], dtype=numpy.intp)
+    reader = RangesReader(
+        [tokens], (int(bounds[-1]),), numpy.dtype(object),
+        numpy.concatenate(starts), numpy.concatenate(stops), bounds,
+        lambda part: paths[part])
+    # An index that was written again is noticed as other tokens are.
+    reader.files = (*reader.files, *indexes)
+    reader.element_type = tokens.dtype
+    return reader

@@ -13,12 +13,14 @@ from fuel.remote.location import RemotePath, as_path
 from fuel.remote.urls import file_name, is_url
 from fuel.storage.file_bytes import raw_file_at
 from fuel.storage.raw_arrays import has_header
+from fuel.storage.token_index import MAGIC, indexes_beside, is_stem
 
 HDF5_SIGNATURE = b'\x89HDF\r\n\x1a\n'
 # Places where an HDF5 file may begin: a program may have put a block of 512,
 # 1024 and so on bytes before it.
 USER_BLOCKS = [0, *[512 << number for number in range(8)]]
-SIGNATURES = {b'\x93NUMPY': 'npy', b'PAR1': 'parquet', b'ARROW1': 'arrow'}
+SIGNATURES = {b'\x93NUMPY': 'npy', b'PAR1': 'parquet', b'ARROW1': 'arrow',
+              MAGIC[:8]: 'binary'}
 # First bytes of a message of an Arrow stream; its length follows.
 ARROW_MESSAGE = b'\xff\xff\xff\xff'
 ZIP_SIGNATURE = b'PK\x03\x04'
@@ -109,6 +111,8 @@ def format_of(path: str, has_dtype: bool = False) -> str:
     except TimeoutError:
         raise
     except (OSError, ValueError):
+        if is_stem(path):
+            return 'binary'
         # For a folder, a server may answer with any error.
         if isinstance(path, RemotePath) and os.path.splitext(
                 file_name(path))[1] in ('', '.zarr'):
@@ -122,6 +126,9 @@ def format_of(path: str, has_dtype: bool = False) -> str:
 def _format_of_file(path: str) -> str:
     """Return the format of a file; see `format_of`."""
     from fuel.datasets.shards.tfrecord import is_tfrecord
+    if '.bin' in path and indexes_beside([path]):
+        # Tokens may begin like any other file.
+        return 'binary'
     file = raw_file_at(path)
     start = file.read(0, 12)
     head = start[:8]

@@ -1,0 +1,215 @@
+"""Raw files with an index of Megatron, written here byte by byte."""
+import pickle
+import struct
+
+import numpy
+import pytest
+from numpy.testing import assert_array_equal
+from support.range_server import serving
+from support.resuming import assert_resumes
+
+import fuel
+from fuel.datasets import BinaryDataset
+from fuel.exceptions import DamagedFileError, FuelError
+from fuel.schemes import ShuffledScheme
+from fuel.streams import DataStream
+
+MAGIC = b'MMIDIDX\0\0'
+CODES = {1: 'B', 2: 'b', 3: 'h', 4: 'i', 5: 'q', 6: 'd', 7: 'f', 8: 'H'}
+NAMES = {1: 'uint8', 2: 'int8', 3: 'int16', 4: 'int32', 5: 'int64',
+         6: 'float64', 7: 'float32', 8: 'uint16'}
+# Of 20 sequences, each begins with its number; some have that alone.
+SEQUENCES = [[number, *range(number % 4)] for number in range(20)]
+
+
+def index(lengths, offsets, code=8, magic=MAGIC, version=1, documents=(0, 0),
+          count=None, modes=b''):
+    """Return the content of an index."""
+    return b''.join([
+        magic, struct.pack('<Q', version), struct.pack('<B', code),
+        struct.pack('<Q', len(lengths) if count is None else count),
+        struct.pack('<Q', len(documents)),
+        struct.pack(f'<{len(lengths)}i', *lengths),
+        struct.pack(f'<{len(offsets)}q', *offsets),
+        struct.pack(f'<{len(documents)}q', *documents), modes])
+
+
+def write(stem, sequences, code=8, order=None, modes=b''):
+    """Write sequences and their index, which has them in some order."""
+    each = [struct.pack(f'<{len(some)}{CODES[code]}', *some)
+            for some in sequences]
+    places = [sum(map(len, each[:number])) for number in range(len(each))]
+    order = range(len(each)) if order is None else order
+    stem.with_suffix('.bin').write_bytes(b''.join(each))
+    stem.with_suffix('.idx').write_bytes(index(
+        [len(sequences[place]) for place in order],
+        [places[place] for place in order], code,
+        documents=range(len(each) + 1), modes=modes))
+
+
+def lists(batch):
+    """Return the sequences in a batch as lists."""
+    return [some.tolist() for some in batch]
+
+
+@pytest.fixture
+def stem(tmp_path):
+    """Return the path of the twenty sequences, without an extension."""
+    write(tmp_path / 'corpus', SEQUENCES)
+    return tmp_path / 'corpus'
+
+
+@pytest.mark.parametrize('ending', ['', '.bin', '.idx'])
+@pytest.mark.parametrize('arguments', [{}, {'dtype': 'uint16'}])
+@pytest.mark.parametrize('make', [fuel.load, BinaryDataset])
+def test_either_name_opens_the_sequences(stem, ending, arguments, make):
+    """Requests of every kind; the type may be passed too."""
+    dataset = make(f'{stem}{ending}', **arguments)
+    assert isinstance(dataset, BinaryDataset)
+    assert 20 == len(dataset)
+    assert ('data',) == dataset.sources
+    assert SEQUENCES == lists(dataset[:][0])
+    assert [SEQUENCES[7], SEQUENCES[0], SEQUENCES[7]] == lists(
+        dataset.get_data(None, [7, 0, 7])[0])
+    one, = dataset.get_data(None, 3)
+    assert 'uint16' == one.dtype
+    assert one.flags.writeable
+    assert SEQUENCES[3] == one.tolist()
+    assert (f'{stem}.bin', '', 5) == dataset.place_of_row(5)
+    assert SEQUENCES == lists(pickle.loads(pickle.dumps(dataset))[:][0])
+
+
+@pytest.mark.parametrize('code', CODES)
+def test_types_follow_from_the_index(tmp_path, code):
+    """All that Megatron numbers; an index with modes too."""
+    write(tmp_path / 'x', SEQUENCES, code, modes=bytes(20))
+    rows, = fuel.load(tmp_path / 'x.bin')[:]
+    assert {numpy.dtype(NAMES[code])} == {some.dtype for some in rows}
+    assert SEQUENCES == lists(rows)
+
+
+def test_order_is_that_of_the_index(tmp_path):
+    """Offsets need not increase, and sequences may be empty."""
+    sequences = [[], [1, 2], [], [3], [4, 5, 6], []]
+    write(tmp_path / 'x', sequences, order=[4, 0, 1, 5, 3, 2])
+    assert [[4, 5, 6], [], [1, 2], [], [3], []] == lists(
+        fuel.load(tmp_path / 'x')[:][0])
+
+
+def test_tokens_may_begin_like_other_files(tmp_path):
+    """The index decides: magic numbers of llm.c, Parquet, gzip."""
+    for start in (struct.pack('<i', 20240520), b'PAR1', b'\x1f\x8b\0\0'):
+        tokens = [*start, *range(60)]
+        write(tmp_path / 'x', [tokens], 1)
+        assert [tokens] == lists(fuel.load(tmp_path / 'x.bin')[:][0])
+
+
+def test_files_follow_each_other(tmp_path):
+    """A pattern may find the indexes too; all files have one, or none."""
+    write(tmp_path / 'part_2', SEQUENCES[:5])
+    write(tmp_path / 'part_10', SEQUENCES[5:])
+    for pattern in 'part_*.bin', 'part_*.idx', 'part_*':
+        dataset = fuel.load(tmp_path / pattern)
+        assert SEQUENCES == lists(dataset[:][0])
+        assert (str(tmp_path / 'part_10.bin'), '', 1) == (
+            dataset.place_of_row(6))
+    (tmp_path / 'part_2.idx').unlink()
+    with pytest.raises(ValueError, match=r'part_2\.bin has no index'):
+        BinaryDataset(tmp_path / 'part_*.bin')
+    write(tmp_path / 'part_2', SEQUENCES[:5], 4)
+    with pytest.raises(ValueError, match='must have rows of one type'):
+        BinaryDataset(tmp_path / 'part_*.bin')
+
+
+def test_epochs_are_shuffled_sharded_and_resumed(stem):
+    """As of any rows."""
+    def stream():
+        return DataStream(fuel.load(stem), iteration_scheme=ShuffledScheme(
+            20, 6, rng=numpy.random.RandomState(3)))
+
+    order = [some[0] for batch, in stream().get_epoch_iterator()
+             for some in lists(batch)]
+    assert list(range(20)) == sorted(order) != order
+    assert_resumes(stream, 1)
+    for ranks in 1, 2:
+        seen = [some for rank in range(ranks) for batch, in stream().shard(
+            rank, ranks).get_epoch_iterator() for some in lists(batch)]
+        assert SEQUENCES == sorted(seen)
+
+
+@pytest.mark.parametrize('ending', ['.bin', '.idx'])
+def test_remote_sequences(tmp_path, ending):
+    """The index lies beside the tokens on a server too."""
+    tokens = numpy.arange(1 << 21).astype('uint16')
+    tokens.tofile(tmp_path / 'x.bin')
+    places = numpy.arange(1 << 14) * 256
+    (tmp_path / 'x.idx').write_bytes(index(
+        [128] * len(places), places.tolist()))
+    with serving(tmp_path) as server:
+        dataset = fuel.load(server.url(f'x{ending}'))
+        found, = dataset.get_data(None, [9000, 3])
+        assert_array_equal(tokens[9000 * 128:9001 * 128], found[0])
+        assert_array_equal(tokens[384:512], found[1])
+        stream = DataStream(dataset, iteration_scheme=ShuffledScheme(
+            len(dataset), 512, seed=1))
+        seen = numpy.concatenate([
+            some for batch, in stream.get_epoch_iterator() for some in batch])
+        assert_array_equal(numpy.sort(tokens), numpy.sort(seen))
+        dataset.close(None)
+
+
+@pytest.mark.parametrize('content, words', [
+    (index([2, 1], [0, 4], magic=b'MMIDIDY\0\0'), r'must be an index.*IDY'),
+    (index([2, 1], [0, 4])[:33], 'at least 34 bytes, and this has 33'),
+    (b'', 'this has 0 and begins with'),
+    (index([2, 1], [0, 4], version=2), 'version 1 .*got version 2'),
+    (index([2, 1], [0, 4], code=0), 'type of 1 to 8, .*type 0'),
+    (index([2, 1], [0, 4], code=9), 'type of 1 to 8, .*type 9'),
+    (index([2, 1], [0, 4])[:-1], '2 sequences and 2 bounds .* 74 .*has 73'),
+    (index([2, 1], [0, 4]) + b'\0', 'need 74 bytes, but it has 75'),
+    (index([2, 1], [0, 4], count=2 ** 64 - 1), 'it was cut'),
+    (index([2, 2], [0, 4]), 'sequence 1 has 2 tokens of uint16 from byte 4'),
+    (index([2, 1], [0, 2 ** 63 - 2]), 'sequence 1 has 1 tokens'),
+    (index([2 ** 31 - 1, 1], [0, 4]), 'sequence 0 has 2147483647 tokens'),
+    (index([-1, 3], [0, 0]), 'sequence 0 has -1 tokens'),
+    (index([3, 1], [0, -2]), 'sequence 1 has 1 tokens .*from byte -2'),
+    (index([3, 1], [0, 3]), 'sequence 1 has 1 tokens .*from byte 3'),
+    (index([1, 1], [0, 2]), r'states 4 bytes .*x\.bin has 6 bytes'),
+    (index([], []), 'states 0 bytes of tokens')])
+def test_an_index_that_lies_is_refused(tmp_path, content, words):
+    """The error names the index, and what is wrong."""
+    (tmp_path / 'x.bin').write_bytes(bytes(6))
+    (tmp_path / 'x.idx').write_bytes(content)
+    for make in fuel.load, BinaryDataset:
+        with pytest.raises(DamagedFileError, match=words) as caught:
+            make(tmp_path / 'x.bin')
+        assert str(tmp_path / 'x.idx') in str(caught.value)
+
+
+def test_other_types_sizes_and_empty_files_are_refused(stem):
+    """A type that differs; a file of tokens of another size."""
+    with pytest.raises(ValueError, match=r"corpus\.idx states that .*'uint16'"
+                                         '; got int32'):
+        fuel.load(stem, dtype='int32')
+    content = stem.with_suffix('.bin').read_bytes()
+    for other in content + b'\0\0', content[:-2], b'':
+        stem.with_suffix('.bin').write_bytes(other)
+        with pytest.raises(DamagedFileError, match=r'corpus\.idx'):
+            fuel.load(stem)
+    stem.with_suffix('.idx').write_bytes(index([0, 0], [0, 0]))
+    with pytest.raises(DamagedFileError, match='states 0 bytes'):
+        fuel.load(stem)
+    stem.with_suffix('.bin').unlink()
+    with pytest.raises(FileNotFoundError, match=r'corpus\.bin'):
+        fuel.load(stem)
+
+
+@pytest.mark.parametrize('ending', ['.bin', '.idx'])
+def test_a_replaced_file_is_noticed(stem, ending):
+    """The next epoch reads both again, and finds that they do not fit."""
+    dataset = fuel.load(stem)
+    other = stem.with_name('other')
+    write(other, SEQUENCES[:-1])
+    other.with_suffix(ending).replace(stem.with_suffix(ending))
+    with pytest.raises(FuelError, match='corpus'):
+        list(DataStream(dataset, batch_size=4).get_epoch_iterator())
