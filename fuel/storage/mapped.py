@@ -21,7 +21,8 @@ from fuel.storage.file_bytes import (
     states_of)
 from fuel.storage.paging import BLOCK, paging_of
 from fuel.storage.reader import (
-    Reader, StoredPieces, check_ranges, no_ranges, own_objects, rows_of_ranges)
+    Reader, StoredPieces, check_ranges, no_ranges, own_objects,
+    request_missing, rows_of_ranges)
 from fuel.utils.threads import map_chunks
 
 # Larger chunks of a remote file are not fetched for one row.
@@ -347,13 +348,8 @@ class DirectReader(Reader):
     def fetch(self, rows: IndexArray, budget: int) -> int | None:
         """See :meth:`Reader.fetch`."""
         assert self._remote is not None
-        ranges = self._missing_ranges(rows)
-        missing = self._remote.missing_bytes(*ranges)
-        if missing > budget:
-            return None
-        if missing:
-            self._remote.request(*ranges)
-        return missing
+        return request_missing(
+            self._remote, self._missing_ranges(rows), budget)
 
     def read_ranges(self, starts: IndexArray,
                     counts: IndexArray) -> NDArray[Any]:

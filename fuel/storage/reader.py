@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.batches import Part
 from fuel.storage.chunk_cache import Ahead
-from fuel.storage.file_bytes import Ends, Versioned
+from fuel.storage.file_bytes import Ends, RemoteBytes, Versioned
 from fuel.storage.layout import Layout, native_type
 from fuel.utils.hdf5_errors import damaged
 
@@ -342,6 +342,21 @@ def _spent(calls: Sequence[Callable[[int], int | None]],
             return None
         total += cost
     return total
+
+
+def request_missing(file: RemoteBytes, ranges: tuple[Ends, Ends],
+                    budget: int) -> int | None:
+    """Request those bytes of ranges that are neither cached nor requested.
+
+    Returns: number of requested bytes. None if they are more than `budget`;
+        then nothing is requested.
+    """
+    missing = file.missing_bytes(*ranges)
+    if missing > budget:
+        return None
+    if missing:
+        file.request(*ranges)
+    return missing
 
 
 def part_numbers(bounds: NDArray[numpy.intp],

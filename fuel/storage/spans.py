@@ -14,7 +14,7 @@ from fuel.storage.file_bytes import (
     Ends, FileBytes, RawFile, files_of, is_local, is_remote, starts_of)
 from fuel.storage.paging import paging_of
 from fuel.storage.reader import (
-    Reader, StoredPieces, no_ranges, part_numbers)
+    Reader, no_ranges, part_numbers, request_missing)
 from fuel.utils.io_counts import io_counts
 
 IndexArray = NDArray[numpy.intp]
@@ -143,17 +143,7 @@ class FieldReader(Reader):
     def fetch(self, rows: IndexArray, budget: int) -> int | None:
         """See :meth:`Reader.fetch`."""
         assert self._remote is not None
-        ranges = self.byte_ranges(rows)
-        missing = self._remote.missing_bytes(*ranges)
-        if missing > budget:
-            return None
-        if missing:
-            self._remote.request(*ranges)
-        return missing
-
-    def pieces(self, rows: IndexArray) -> StoredPieces | None:
-        """See :meth:`Reader.pieces`."""
-        return None
+        return request_missing(self._remote, self.byte_ranges(rows), budget)
 
     def _spans(self, rows: IndexArray) -> tuple[Ends, Ends]:
         """Return the spans of the rows that have the field."""
