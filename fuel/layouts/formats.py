@@ -2,15 +2,14 @@
 files by their extension."""
 from __future__ import annotations
 
-import json
 import os
 import re
 import zipfile
 
 from fuel.datasets.json_values import begins_with_object
 from fuel.datasets.text_files import COMPRESSIONS
-from fuel.remote.location import RemotePath, as_path
-from fuel.remote.urls import file_name, is_url
+from fuel.remote.location import RemotePath
+from fuel.remote.urls import file_name
 from fuel.storage.file_bytes import raw_file_at
 from fuel.storage.raw_arrays import has_header
 from fuel.storage.token_index import MAGIC, indexes_beside, is_stem
@@ -214,27 +213,6 @@ def advice_for(ending: str, folder: str = 'FOLDER') -> str:
         ending, 'give other data to IndexableDataset or IterableDataset, or '
                 "convert it; FilesDataset('FOLDER') reads a folder of any "
                 'files as bytes').replace('FOLDER', folder)
-
-
-def shards_of_wids(path: str) -> list[str]:
-    """Return the paths of the tar archives that an index of wids lists.
-
-    Only the list is used: the index may be older than the archives.
-    """
-    file = raw_file_at(path)
-    try:
-        names = [each['url'] for each in json.loads(
-            file.read(0, file.size))['shardlist']]
-        if not names or not all(isinstance(name, str) for name in names):
-            raise ValueError(names)
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(
-            f'{str(path)!r} must be an index of wids, with a "url" for each '
-            f'shard in its "shardlist": {error!r:.200}') from error
-    # Credentials are only for the server of the index.
-    return [as_path(name, None) if is_url(name) else path.beside(name)
-            if isinstance(path, RemotePath)
-            else os.path.join(os.path.dirname(path), name) for name in names]
 
 
 def is_litdata(path: str) -> bool:

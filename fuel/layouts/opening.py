@@ -24,7 +24,7 @@ from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.formats import (
     ADVICE, COMPRESSED_TARS, DATA_ENDINGS, LITDATA, SHARD_NUMBER, SHARDS,
     TABLES_OF_ARROW, TABLES_OF_TEXT, advice_for, format_of, is_litdata,
-    is_zarr, shards_of_wids, without_number)
+    is_zarr, without_number)
 from fuel.layouts.mds import choose_indexes, find_indexes
 from fuel.layouts.media import Entries, are_in, look_into
 from fuel.layouts.recognition import (
@@ -94,8 +94,8 @@ def open_files(files: Files, split: Split, layout: str | None,
         paths = expand(given)
     kind = _format_of_all(paths, kwargs)
     if kind == 'wids':
-        kind, paths = 'tar', [shard for path in paths
-                              for shard in shards_of_wids(path)]
+        _refuse_layout(layout, paths[0], kind)
+        return _open_listed(paths, split, kwargs)
     if kind != 'hdf5':
         _refuse_layout(layout, paths[0], kind)
         return _open_format(kind, paths, split, kwargs)
@@ -134,6 +134,19 @@ def _refuse_layout(layout: str | None, path: str, kind: str) -> None:
         raise ValueError(
             f'layouts are of HDF5 files, and {path!r} has the format '
             f'{kind!r}: leave out layout={layout!r}')
+
+
+def _open_listed(paths: Sequence[str], split: Split,
+                 kwargs: dict[str, Any]) -> Dataset:
+    """Return the data set in the archives that indexes of wids list."""
+    from fuel.datasets.shards.base import ShardDataset
+    from fuel.layouts.wids import check_shards, shards_of_wids
+    shards, stated = zip(*[
+        each for path in paths for each in shards_of_wids(path)], strict=True)
+    dataset = _open_format('tar', shards, split, kwargs)
+    assert isinstance(dataset, ShardDataset)
+    check_shards(dataset, stated)
+    return dataset
 
 
 def _open_media(folder: str, split: Split,

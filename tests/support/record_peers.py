@@ -9,10 +9,12 @@ are kept in tests/datasets/shards/written.
 import base64
 import csv
 import importlib
+import importlib.util
 import io
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from decimal import Decimal
@@ -126,7 +128,8 @@ def text(number):
 # --- webdataset ------------------------------------------------------------
 
 def write_tars(folder, count):
-    """Write archives by `webdataset`, which encodes most of the values."""
+    """Write archives by `webdataset`, which encodes most of the values, and
+    their indexes by `wids`, and by DALI's `wds2idx` if it is there."""
     import webdataset
     with webdataset.ShardWriter(
             str(folder / 'train-%06d.tar'), maxcount=count // 2 + 1,
@@ -139,6 +142,18 @@ def write_tars(folder, count):
                 'json': {'box': [number, .5], 'name': text(number)},
                 'x.npy': numpy.full((2, 3), number / 3, 'f4'),
                 'y.npy': numpy.arange(number % 4, dtype='i2')})
+    paths = sorted(map(str, folder.glob('*.tar')))
+    index = str(folder / 'set.json')
+    for arguments in (['create', '-n', 'peers', '-o', index, *paths],
+                      ['update', '--nodir', index]):
+        subprocess.run([sys.executable, '-m', 'wids.wids_index', *arguments],
+                       check=True)
+    (folder / 'set.json.bak').unlink()
+    if importlib.util.find_spec('wds2idx'):
+        for path in paths:
+            with importlib.import_module('wds2idx').IndexCreator(
+                    path, path.replace('.tar', '.idx'), False) as creator:
+                creator.create_index()
 
 
 def read_tars(folder):

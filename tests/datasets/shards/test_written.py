@@ -19,3 +19,10 @@ def test_samples_are_those_of_the_writers_own_reader(name):
     order = numpy.random.permutation(len(wanted)).tolist()
     assert [wanted[row] for row in order] == plain_rows(
         dataset.sources, dataset.get_data(None, order))
+
+
+def test_index_of_wids_leads_to_the_same_samples():
+    """As wids wrote it for these archives."""
+    wanted = json.loads((WRITTEN / 'webdataset.json').read_text('utf-8'))
+    dataset = fuel.load(WRITTEN / 'webdataset' / 'set.json')
+    assert wanted == plain_rows(dataset.sources, dataset[:])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import wids
 from PIL import Image
 from support.processes import run_python, start_python
 from support.record_peers import (
@@ -85,6 +86,17 @@ def test_all_samples_are_those_of_the_reader(folder, wanted, source):
                   for rank in range(ranks)]
         assert whole == [share[step] for step in range(len(whole))
                          for share in shares if step < len(share)]
+
+
+@pytest.mark.parametrize('name', ['webdataset'], indirect=True)
+def test_index_of_wids_lists_the_samples(folder, wanted, tmp_path):
+    """They are those of its own reader."""
+    dataset = fuel.load(folder / 'set.json')
+    assert wanted == plain_rows(dataset.sources, dataset[:])
+    listed = wids.ShardListDataset(
+        str(folder / 'set.json'), cache_dir=str(tmp_path), transformations=[])
+    assert [(sample['key'], sample['jpg']) for sample in wanted] == [
+        (sample['__key__'], plain(sample['.jpg'].read())) for sample in listed]
 
 
 @pytest.fixture(scope='module')

@@ -152,3 +152,25 @@ def test_index_of_wids_lists_archives(folder, server):
         '__kind__': 'wids-shard-index-v1', 'shardlist': [{}]}))
     with pytest.raises(ValueError, match=r'set\.json.*"url" for each'):
         fuel.load(index)
+
+
+@pytest.mark.parametrize('stated, error', [
+    ({'filesize': 3}, r'1\.tar must have 3 bytes .*, and has 10240'),
+    ({'nsamples': 7}, r'1\.tar must have 7 samples .*, and has 2'),
+    ({'nsamples': None}, None), ({'nsamples': '2'}, r"must have '2' samples")])
+def test_index_of_wids_of_other_archives_is_refused(
+        folder, server, stated, error):
+    """Each length that it states must be that of the archive."""
+    for number in range(2):
+        write_tar(folder / f'{number}.tar', digits(2 * number, 2))
+    index = folder / 'set.json'
+    index.write_text(json.dumps({
+        '__kind__': 'wids-shard-index-v1', 'shardlist': [
+            {'url': '0.tar', 'nsamples': 2, 'filesize': 10240},
+            {'url': '1.tar', **stated}]}))
+    for path in (index, server.url('set.json')):
+        if error is None:
+            assert 4 == len(fuel.load(path))
+            continue
+        with pytest.raises(ValueError, match=error):
+            fuel.load(path)
