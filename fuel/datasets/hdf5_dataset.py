@@ -25,7 +25,6 @@ from fuel.datasets.sources import RowPlaces, split_rows
 from fuel.datasets.source_dataset import RowsDataset, as_budget
 from fuel.datasets.run_bounds import RunsGiven, cut_runs, names_in
 from fuel.describe import SourceTypes
-from fuel.describe.pipeline import dataset_text
 from fuel.exceptions import StateMismatchError
 from fuel.remote.urls import StorageOptions
 from fuel.storage.open_files import access_to, open_all
@@ -342,10 +341,6 @@ class HDF5Dataset(RowsDataset):
                 None, lambda: self.storage_options) or None,
             'sources': vars(self).get('_sources'), 'missing': self.missing,
             'follow': self.follow, 'cache_bytes': self.cache_bytes})
-
-    def __str__(self) -> str:
-        """Return the call, and the known facts about the data set."""
-        return f'{self!r}\n{dataset_text(self)}'
 
 
 def _let_go(dataset: HDF5Dataset) -> None:

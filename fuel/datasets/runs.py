@@ -22,7 +22,6 @@ from fuel.datasets.run_bounds import (
 from fuel.datasets.run_readers import (
     Cuts, FirstRowReader, RunReader, SpanReader, read_sources)
 from fuel.describe import SourceType, SourceTypes
-from fuel.describe.pipeline import dataset_text
 from fuel.describe.source_types import types_of
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import kept_checksums
@@ -241,11 +240,6 @@ class RunDataset(RowsDataset):
         runs = {} if self._given is None else {'runs': self._given}
         return written_call(type(self).__name__, [below], {
             **self._shown_arguments(), **runs})
-
-    def __str__(self) -> str:
-        """Return the call, and the known facts about the data set."""
-        shown, text = repr(self), dataset_text(self)
-        return text if shown.startswith('<') else f'{shown}\n{text}'
 
     def find_source(self, source: str) -> Source | None:
         """Return the reader of a source's examples."""

@@ -20,6 +20,7 @@ from fuel.datasets.sources import (
     FoundSource, RowPlaces, Source, places_in_files)
 from fuel.datasets.splits import order_of_splits
 from fuel.describe import SourceType, SourceTypes
+from fuel.describe.pipeline import dataset_text
 from fuel.epochs.read_options import ReadOptions
 from fuel.exceptions import StateMismatchError
 from fuel.kernels.batches import Batches
@@ -247,6 +248,11 @@ class RowsDataset(SourceDataset, SplitDataset):
     def _open_anew(self) -> None:
         self._forget()
         vars(self).pop('_readers', None)
+
+    def __str__(self) -> str:
+        """Return the call, if the repr is one, and the known facts."""
+        shown, text = repr(self), dataset_text(self)
+        return text if shown.startswith('<') else f'{shown}\n{text}'
 
     def find_source(self, source: str) -> FoundSource:
         """Return the reader of a source."""

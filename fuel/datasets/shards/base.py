@@ -16,7 +16,6 @@ from fuel.datasets.options import DatasetOptions
 from fuel.datasets.shards.table import RecordTable, TextReader
 from fuel.datasets.source_dataset import by_source
 from fuel.datasets.text_files import check_is_file
-from fuel.describe.pipeline import dataset_text
 from fuel.remote.urls import StorageOptions
 from fuel.storage import Reader
 from fuel.storage.file_bytes import (
@@ -234,7 +233,3 @@ class ShardDataset(FileRowsDataset):
              'which_sets': self.which_sets, 'splits': self._splits,
              'storage_options': options or None,
              'sources': vars(self).get('_sources')})
-
-    def __str__(self) -> str:
-        """Return the call, and the known facts about the data set."""
-        return f'{self!r}\n{dataset_text(self)}'
