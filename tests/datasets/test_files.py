@@ -320,19 +320,6 @@ def test_empty_files_of_any_kind_are_examples(tmp_path):
     assert rows(FilesDataset(tmp_path))['file'] == [b'']
 
 
-@pytest.mark.skipif(os.name == 'nt' or os.geteuid() == 0,
-                    reason='root may read all files')
-def test_files_without_permission_are_named(tmp_path):
-    """A folder when it is listed, and a file when it is read."""
-    write(tmp_path, 'a/1', 'a/2')
-    (tmp_path / 'a' / '2').chmod(0)
-    assert "a/2'" in read_error(FilesDataset(tmp_path), 1)
-    (tmp_path / 'a').chmod(0)
-    with pytest.raises(PermissionError, match="a'"):
-        FilesDataset(tmp_path)
-    (tmp_path / 'a').chmod(0o700)
-
-
 def test_file_that_grows_while_it_is_read(tmp_path, monkeypatch):
     """Half of two versions is not an example."""
     write(tmp_path, 'a')

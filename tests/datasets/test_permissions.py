@@ -23,6 +23,7 @@ import fuel.config_parser
 from fuel import config
 from fuel.datasets import H5PYDataset
 from fuel.datasets.csv import CSVDataset
+from fuel.datasets.files import FilesDataset
 from fuel.datasets.npy import NPYDataset
 from fuel.utils.cache import cache_file
 folder = sys.argv[1]
@@ -55,7 +56,10 @@ def write_unreadable(folder):
             {'train': {'x': (0, 4)}})
     numpy.save(folder / 'a.npy', numpy.zeros(3))
     (folder / 'a.csv').write_text('a,b\n1,2\n')
-    for name in 'a.hdf5', 'a.npy', 'a.csv':
+    for name in 'a.files', 'a.closed':
+        (folder / name).mkdir()
+    (folder / 'a.files' / '1').write_bytes(b'1')
+    for name in 'a.hdf5', 'a.npy', 'a.csv', 'a.files/1', 'a.closed':
         (folder / name).chmod(0)
     place = folder
     while place != place.parent and os.stat(place).st_uid == os.geteuid():
@@ -65,9 +69,11 @@ def write_unreadable(folder):
 
 @pytest.mark.parametrize('made', [
     "H5PYDataset(path('a.hdf5'), ('train',))", "NPYDataset(path('a.npy'))",
-    "CSVDataset(path('a.csv'))"])
+    "CSVDataset(path('a.csv'))", "FilesDataset(path('a.closed'))",
+    "FilesDataset(path('a.files')).get_data(None, [0])"])
 def test_file_without_permission_is_named(folder, made):
-    """Errors of HDF5 name the file too."""
+    """Errors of HDF5 name the file too; a folder is named when it is listed,
+    and a file in it when it is read."""
     status, out, errors = run_python('-c', AS_NOBODY + f"""
 try:
     {made}
