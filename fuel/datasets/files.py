@@ -7,7 +7,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple, Unpack
 
 import numpy
@@ -19,12 +19,12 @@ from fuel.datasets.folder_index import FolderIndex, folder_index
 from fuel.datasets.jsonl import JSONLDataset
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import RecordsDataset
+from fuel.datasets.runs import find_sources, stored_sources
 from fuel.datasets.shards.table import TextReader
 from fuel.datasets.shards.tar import KINDS
 from fuel.datasets.source_dataset import RowsDataset, texts_in
-from fuel.datasets.sources import RequestedReader, Requests, RowPlaces
-from fuel.datasets.splits import SPLITS
-from fuel.describe.pipeline import dataset_text
+from fuel.datasets.sources import RowPlaces
+from fuel.datasets.splits import SPLITS, branch, name_at
 from fuel.exceptions import StateMismatchError
 from fuel.remote.location import LocalPath, located
 from fuel.remote.urls import is_url
@@ -180,34 +180,33 @@ def arrange(index: FolderIndex, files: IndexArray) -> Arranged:
     folders in the splits, or else in the folder itself, are classes; those
     further down belong to the class.
     """
-    folder_of = index.folder_of(files)
-    used = numpy.unique(folder_of).tolist()
-    paths = {number: [name for name in index.folders[number].split('/')
-                      if name] for number in used}
-    depth = _branch(list(paths.values()), 0, is_split)
-    found = {path[depth] for path in paths.values() if len(path) > depth}
-    named = list(filter(is_split, found))
+    bounds = files.searchsorted(index.bounds)
+    used = numpy.flatnonzero(numpy.diff(bounds)).tolist()
+    paths = {number: PurePosixPath(index.folders[number]).parts
+             for number in used}
+    depth = branch(paths.values(), 0, SPLITS.fullmatch)
+    found = {name_at(path, depth) for path in paths.values()} - {''}
+    named = list(filter(SPLITS.fullmatch, found))
     splits, split_level = [''] * len(index.folders), -1
     if len(named) > 1 or (named and len(found) == 1):
         for number, path in paths.items():
-            splits[number] = path[depth] if len(path) > depth else ''
+            splits[number] = name_at(path, depth)
         split_level, depth = depth, depth + 1
-    depth = _branch([path for path in paths.values() if len(path) >= depth],
-                    depth, lambda name: False)
-    class_of = {number: path[depth] if len(path) > depth else ''
+    depth = branch([path for path in paths.values() if len(path) >= depth],
+                   depth, lambda name: False)
+    class_of = {number: name_at(path, depth)
                 for number, path in paths.items()}
-    classes = sorted(set(class_of.values()) - {''})
+    classes = sorted({*class_of.values()} - {''})
     known = {name: code for code, name in enumerate(classes)}
     codes = numpy.full(len(index.folders), -1)
     for number, name in class_of.items():
         codes[number] = known.get(name, -1)
-    ranks = numpy.zeros(len(index.folders), numpy.intp)
-    ranks[sorted(used, key=lambda number: (
-        splits[number], class_of[number], index.folders[number]))] = (
-            numpy.arange(len(used)))
+    order = numpy.concatenate([files[slice(*bounds[number:number + 2])]
+                               for number in sorted(used, key=lambda number: (
+                                   splits[number], class_of[number],
+                                   index.folders[number]))])
     return Arranged(
-        files[numpy.argsort(ranks[folder_of], kind='stable')], splits,
-        tuple(classes) if len(classes) > 1 else (), codes,
+        order, splits, tuple(classes) if len(classes) > 1 else (), codes,
         _without_files(index, used, depth, classes, split_level))
 
 
@@ -220,24 +219,20 @@ def _without_files(index: FolderIndex, used: Sequence[int], level: int,
     `used`: the numbers of the folders with examples.
     `level`, `split_level`: number of folders above a class, and above a split.
     """
-    filled = numpy.diff(index.bounds) > 0
-    if filled[1:].all():
-        return []
-    above = _above([index.folders[number]
-                    for number in numpy.flatnonzero(filled)])
-    empty = [folder for number, folder in enumerate(index.folders)
-             if not filled[number] and folder not in above]
     chosen = {index.folders[number] for number in used}
     beside = _above(chosen)
     if len(classes) < 2:
         # The only class was passed over.
         beside -= chosen
+    filled = [index.folders[number] for number in numpy.flatnonzero(
+        numpy.diff(index.bounds))]
+    has_files = {*filled, *_above(filled)}
     found = []
-    for folder in empty:
+    for folder in index.folders[1:]:
         parent, _, name = folder.rpartition('/')
         place = folder.count('/')
-        if folder and parent in beside and place != split_level and (
-                name not in classes) and (
+        if folder not in has_files and parent in beside and (
+                place != split_level and name not in classes) and (
                     place == level or len(classes) < 2):
             found.append(folder)
     return found
@@ -254,21 +249,6 @@ def _above(folders: Iterable[str]) -> set[str]:
                 break
             found.add(folder)
     return found
-
-
-def is_split(name: str) -> bool:
-    """Return whether a folder has a usual name of a split."""
-    return SPLITS.fullmatch(name) is not None
-
-
-def _branch(paths: Sequence[Sequence[str]], depth: int, ends: Any) -> int:
-    """Return the first depth, from `depth` on, at which paths differ or end,
-    or at which all of them have a name for which `ends` is true."""
-    while True:
-        found = {path[depth] if len(path) > depth else '' for path in paths}
-        if len(found) != 1 or '' in found or any(map(ends, found)):
-            return depth
-        depth += 1
 
 
 @do_not_pickle_attributes('readers')
@@ -417,15 +397,14 @@ class FilesDataset(RowsDataset):
             source, index, files, source not in STAGES)}
         folders = index.folder_of(files)
         if table is not None:
-            if source in table.provides_sources:
+            if source in table.sources:
                 raise ValueError(
                     f'{tables[0]} has a column {source!r}, which is the name '
                     f'of the source with the files: rename the column')
-            requests, types = Requests(table), table.known_types()
-            for name in table.provides_sources:
-                readers[name] = RequestedReader(
-                    requests, name, len(files), types.get(name))
-                readers[name].files = table.records.files
+            for name, column in find_sources(
+                    table, table.sources, stored_sources(table)).items():
+                readers[name] = column.reader
+                column.reader.files = table.records.files
         else:
             if arranged.classes:
                 readers['label'] = ArrayReader(
@@ -527,18 +506,12 @@ class FilesDataset(RowsDataset):
                 self.follow == 'folder') else self.follow,
             'sources': vars(self).get('_sources')})
 
-    def __str__(self) -> str:
-        """Return the call, and the known facts about the data set."""
-        return f'{self!r}\n{dataset_text(self)}'
-
 
 def _left_out(index: FolderIndex, files: IndexArray,
               tables: Sequence[str]) -> str:
     """Return a text about the files that are left out; '' if there are
     none."""
-    is_out = numpy.ones(len(index.names), bool)
-    is_out[files] = False
-    numbers = numpy.flatnonzero(is_out)
+    numbers = numpy.delete(numpy.arange(len(index.names)), files)
     first = [name for name in map(
         index.name_of, numbers[:SHOWN + len(tables)].tolist())
         if name not in tables][:SHOWN]
@@ -567,22 +540,22 @@ def _read_tables(index: FolderIndex, names: Sequence[str],
         raise ValueError(f'{index.path!r} has tables of two kinds, '
                          f'{", ".join(names)}: leave one kind of them')
     kind = kinds.pop()
-    build = partial(kind, paths, dtypes={NAME: object})
+    table: RecordsDataset
     try:
-        table: RecordsDataset = build(sources=(NAME,))
-    except ValueError as error:
+        table = kind(paths, dtypes={NAME: object})
+    except ValueError:
         columns = try_call((NAME,), lambda: kind(paths).sources)
-        if NAME not in columns:
-            raise ValueError(
-                f'{", ".join(paths)}: a table of files has a column {NAME!r}, '
-                f'relative to the table, and the columns of this one are '
-                f'{", ".join(map(repr, columns))}: rename the column that has '
-                f'the names of the files') from None
+        if NAME in columns:
+            raise
         raise ValueError(
             f'{", ".join(paths)}: a table of files has a column {NAME!r}, '
-            f'relative to the table: {error}') from error
+            f'relative to the table, and the columns of this one are '
+            f'{", ".join(map(repr, columns))}: rename the column that has '
+            f'the names of the files') from None
     rows = numpy.arange(table.num_examples)
+    table.sources = (NAME,)
     listed, = table.get_data(None, rows)
+    table.sources = table.provides_sources
     places = table.places_of_rows(rows)
     numbers = {index.name_of(file): file for file in range(len(index.names))}
     files = numpy.empty(len(rows), numpy.intp)
@@ -596,4 +569,4 @@ def _read_tables(index: FolderIndex, names: Sequence[str],
                 f'file {str(name)!r} beside it: restore the file, or delete '
                 f'the row from the table')
         files[row] = numbers[wanted]
-    return build(), files
+    return table, files

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import posixpath
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -154,7 +155,8 @@ class FolderIndex:
 
     def name_of(self, file: int) -> str:
         """Return the path of a file relative to `path`, with ``/``."""
-        return _joined(self.folders[self.folder_of(file)], self.names[file])
+        return posixpath.join(
+            self.folders[self.folder_of(file)], self.names[file])
 
     def listings(self) -> dict[str, Listing]:
         """Return a dict from the folders to what they contain."""
@@ -169,11 +171,6 @@ class FolderIndex:
                 self.folders, self.identities.tolist(),
                 self.bounds[:-1].tolist(), self.bounds[1:].tolist(),
                 strict=True)}
-
-
-def _joined(folder: str, name: str) -> str:
-    """Return the relative path of a name in a folder."""
-    return f'{folder}/{name}' if folder else name
 
 
 def _below(root: str, folder: str) -> str:
@@ -246,7 +243,7 @@ def _list_all(root: str, anywhere: bool,
         listed = list(chain.from_iterable(map_chunks(list_some, len(level))))
         folders += level
         found += listed
-        level = [_joined(folder, name) for folder, one in zip(
+        level = [posixpath.join(folder, name) for folder, one in zip(
             level, listed, strict=True) for name in one.folders]
     return FolderIndex(
         root, anywhere, folders,

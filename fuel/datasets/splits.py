@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable, Collection, Iterable, Mapping, Sequence)
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -331,16 +332,29 @@ def files_by_folder(paths: Sequence[str], root: str,
     `root`: a folder that contains all files.
     `wanted`: names of folders at which the search ends.
     """
+    folders = [os.path.relpath(path, root).split(os.sep)[:-1]
+               for path in paths]
+    depth = branch(folders, 0, lambda name: name in wanted)
     found: dict[str, list[str]] = {}
-    while paths and len(found) < 2 and not found.keys() & {*wanted}:
-        root = os.path.join(root, *found)
-        found = {}
-        for path in paths:
-            name, *below = os.path.relpath(path, root).split(os.sep)
-            if not below:
-                return {}
-            found.setdefault(name, []).append(path)
-    return {} if all('=' in name for name in found) else found
+    for path, names in zip(paths, folders, strict=True):
+        found.setdefault(name_at(names, depth), []).append(path)
+    return {} if '' in found or all('=' in name for name in found) else found
+
+
+def branch(paths: Collection[Sequence[str]], depth: int,
+           ends: Callable[[str], object]) -> int:
+    """Return the first depth, from `depth` on, at which paths differ or end,
+    or at which all of them have a name for which `ends` is true."""
+    while True:
+        found = {name_at(path, depth) for path in paths}
+        if len(found) != 1 or '' in found or any(map(ends, found)):
+            return depth
+        depth += 1
+
+
+def name_at(path: Sequence[str], depth: int) -> str:
+    """Return the name at a depth of a path; '' if the path ends above."""
+    return path[depth] if len(path) > depth else ''
 
 
 def _split_of(below: str, path: str) -> str | None:
