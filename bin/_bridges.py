@@ -8,6 +8,9 @@ extras
    extras of Fuel, one a line
 install
    what is installed before Fuel: the arguments of one ``pip install`` a line
+sources
+   packages whose source distributions are kept in the environment's folder
+   ``sources``, one a line: they have programs that the tests run
 python
    the only version of Python that all of it runs on, such as 3.11
 pages
@@ -24,7 +27,7 @@ from typing import NamedTuple
 
 FOLDER = 'tests/interop'
 FILE = 'environment.cfg'
-LISTS = ('extras', 'install', 'pages', 'benchmarks')
+LISTS = ('extras', 'install', 'sources', 'pages', 'benchmarks')
 ENTRIES = {*LISTS, 'python'}
 
 
@@ -35,6 +38,7 @@ class Bridge(NamedTuple):
     folder: Path
     extras: list
     install: list
+    sources: list
     pages: list
     benchmarks: list
     python: str

@@ -47,17 +47,18 @@ HEARTBEAT = 30
 
 
 def prepare(name, extras, constraints=None, fresh=False, before=(),
-            interpreter=None, editable=False):
+            interpreter=None, editable=False, sources=()):
     """Make an environment with the package and some of its extras, or bring
     it up to date; return its interpreter.
 
     `name` is the start of its directory's name, to which the version is
     added. `constraints` names a file of pip constraints for all requirements;
     `before` has the arguments of each ``pip install`` that comes before the
-    package. The environment is made anew if it is to be `fresh`, and with an
-    `interpreter` other than that of the environment variable PYTHON if one is
-    named. One that is `editable` links the checkout, with its kernels built
-    in place. One with None as its extras has no package.
+    package; `sources` names packages whose source distributions are kept. The
+    environment is made anew if it is to be `fresh`, and with an `interpreter`
+    other than that of the environment variable PYTHON if one is named. One
+    that is `editable` links the checkout, with its kernels built in place.
+    One with None as its extras has no package.
     """
     base, version = find_python(
         interpreter or os.environ.get('PYTHON', 'python3'))
@@ -66,13 +67,14 @@ def prepare(name, extras, constraints=None, fresh=False, before=(),
     python = directory / (
         'Scripts/python.exe' if os.name == 'nt' else 'bin/python')
     bounds = ['-c', os.path.abspath(constraints)] if constraints else []
-    files, sources = [*REQUIREMENT_FILES, *bounds[1:]], BUILD_INPUTS
+    files, inputs = [*REQUIREMENT_FILES, *bounds[1:]], BUILD_INPUTS
     if editable:
-        sources = kernel_sources()
+        inputs = kernel_sources()
     elif extras is None:
-        files = sources = []
-    stamp = {'requirements': digest(files, base, extras, before, editable),
-             'package': digest(sources)}
+        files = inputs = []
+    stamp = {'requirements': digest(files, base, extras, [*before, *sources],
+                                    editable),
+             'package': digest(inputs)}
     with locked(directory):
         found = read_stamp(directory)
         if fresh or found.get('requirements') != stamp['requirements']:
@@ -82,6 +84,9 @@ def prepare(name, extras, constraints=None, fresh=False, before=(),
             run(base, '-m', 'venv', '--clear', directory)
             for step in before:
                 pip(python, 'install', *bounds, *shlex.split(step))
+            if sources:
+                pip(python, 'download', '--no-deps', '--no-binary', ':all:',
+                    '--dest', directory / 'sources', *sources)
             if extras is not None:
                 install(python, base, bounds, extras, editable)
         elif found.get('package') != stamp['package'] or (
