@@ -402,10 +402,11 @@ def split_ranges(rows: Any, counts: NDArray[numpy.intp]) -> list[Any]:
 
     Arrays are copied, so that one range does not keep all rows in memory.
     """
-    ends = numpy.cumsum(counts).tolist()
+    ends = numpy.cumsum(counts)
     return [rows[start:end].copy() if isinstance(rows, numpy.ndarray)
             else rows[start:end]
-            for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+            for start, end in zip(
+                (ends - counts).tolist(), ends.tolist(), strict=True)]
 
 
 def as_objects(values: Sequence[Any]) -> NDArray[Any]:

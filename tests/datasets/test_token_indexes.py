@@ -9,7 +9,7 @@ from support.range_server import serving
 from support.resuming import assert_resumes
 
 import fuel
-from fuel.datasets import BinaryDataset
+from fuel.datasets import BinaryDataset, Runs
 from fuel.exceptions import DamagedFileError, FuelError
 from fuel.schemes import ShuffledScheme
 from fuel.streams import DataStream
@@ -156,6 +156,14 @@ def test_remote_sequences(tmp_path, ending):
             some for batch, in stream.get_epoch_iterator() for some in batch])
         assert_array_equal(numpy.sort(tokens), numpy.sort(seen))
         dataset.close(None)
+
+
+def test_an_empty_run_of_sequences_is_read(stem):
+    """Alone, it has no sequence."""
+    runs = Runs(fuel.load(stem), runs={'lengths': [3, 0, 17]})
+    assert [[], SEQUENCES[:3]] == [
+        lists(some) for some in runs.get_data(None, [1, 0])[0]]
+    assert [] == lists(runs.get_data(None, 1)[0])
 
 
 @pytest.mark.parametrize('content, words', [
