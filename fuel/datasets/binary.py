@@ -10,6 +10,8 @@ from fuel.datasets.columns.part_names import as_list, fixed_files
 from fuel.datasets.columns.readers import RangesReader
 from fuel.datasets.file_rows import FileRowsDataset
 from fuel.datasets.options import DatasetOptions
+from fuel.datasets.row_orders import IndexArray
+from fuel.datasets.run_bounds import cut_runs
 from fuel.datasets.text_files import check_is_file
 from fuel.remote.urls import StorageOptions
 from fuel.storage import Reader
@@ -22,7 +24,7 @@ from fuel.utils import do_not_pickle_attributes
 __all__ = ['BinaryDataset']
 
 
-@do_not_pickle_attributes('readers')
+@do_not_pickle_attributes('readers', 'documents')
 class BinaryDataset(FileRowsDataset):
     """A data set in raw files of numbers, such as the tokens of a text.
 
@@ -71,8 +73,10 @@ class BinaryDataset(FileRowsDataset):
     Megatron writes ``corpus.idx`` beside ``corpus.bin``; either name, or
     ``'corpus'``, may be passed. The index states the type, and each example
     is a sequence of tokens, in the order of the index; lengths vary. The
-    bounds of documents and the modes in the index are not used. Without the
-    index beside it, the file has only tokens.
+    documents of the index are :attr:`runs`, so :class:`~fuel.datasets.Runs`
+    has whole documents, and no window goes from one document to the next.
+    Modes in the index are not used. Without the index beside it, the file has
+    only tokens.
 
     For next-token training, make windows of the rows; see
     :class:`~fuel.datasets.Windows`.
@@ -97,6 +101,8 @@ class BinaryDataset(FileRowsDataset):
     """
 
     path: str | list[str]
+    # Bounds of the documents among all rows; None without an index.
+    documents: IndexArray | None
 
     def __init__(self, path: Any, dtype: Any = None,
                  which_sets: Sequence[str] | None = None,
@@ -116,15 +122,36 @@ class BinaryDataset(FileRowsDataset):
         for path in paths:
             check_is_file(path, 'raw')
         indexes = indexes_beside(paths)
-        self.readers: dict[str, Reader] = {'data': _sequences(
-            paths, indexes, self.dtype) if indexes else open_raw(
-                paths, 'data', self.dtype)}
+        reader, documents = _sequences(
+            paths, indexes, self.dtype) if indexes else (
+                open_raw(paths, 'data', self.dtype), None)
+        self.readers: dict[str, Reader] = {'data': reader}
+        self.documents = documents
+
+    @property
+    def runs(self) -> IndexArray | None:
+        """The bounds of the documents that an index states: document i has
+        the examples from ``runs[i]`` to ``runs[i + 1] - 1`` (array of shape
+        (documents + 1,), dtype intp), or None without an index.
+
+        If splits are used, each run is a stretch of consecutive sequences of
+        one document, as long as possible.
+        """
+        found = self.find_uncut_runs()
+        return None if found is None else found[0]
+
+    def find_uncut_runs(self) -> tuple[IndexArray, IndexArray] | None:
+        """Return the bounds of the documents, and the number of each among
+        those of all rows; None without an index."""
+        return None if self.documents is None else cut_runs(
+            self.documents, self._order)
 
 
 def _sequences(paths: Sequence[str], indexes: Sequence[FileBytes],
-               dtype: Any) -> Reader:
-    """Return a reader of the sequences that indexes find in files."""
-    tokens, starts, stops = open_tokens(paths, 'data', indexes, dtype)
+               dtype: Any) -> tuple[Reader, IndexArray]:
+    """Return a reader of the sequences that indexes find in files, and the
+    bounds of the documents."""
+    tokens, starts, stops, ends = open_tokens(paths, 'data', indexes, dtype)
     bounds = numpy.cumsum([0, *map(len, starts)], dtype=numpy.intp)
     reader = RangesReader(
         [tokens], (int(bounds[-1]),), numpy.dtype(object),
@@ -133,4 +160,5 @@ def _sequences(paths: Sequence[str], indexes: Sequence[FileBytes],
     # An index that was written again is noticed as other tokens are.
     reader.files = (*reader.files, *indexes)
     reader.element_type = tokens.dtype
-    return reader
+    return reader, numpy.concatenate(
+        [bounds[:1], *map(numpy.add, bounds, ends)])

@@ -64,25 +64,27 @@ def indexes_beside(paths: Sequence[str]) -> list[FileBytes]:
 
 def open_tokens(paths: Sequence[str], name: str,
                 indexes: Sequence[FileBytes], dtype: Any,
-                ) -> tuple[Reader, list[Places], list[Places]]:
+                ) -> tuple[Reader, list[Places], list[Places], list[Places]]:
     """Return a reader of the tokens of files, which follow each other, and
-    for each file the starts and stops of its sequences.
+    for each file the starts and stops of its sequences, and the sequence
+    after the last of each document.
 
     `dtype`: the type that the tokens must have; None for any.
     """
-    arrays, starts, stops, first = [], [], [], 0
+    arrays, starts, stops, ends, first = [], [], [], [], 0
     for file, index in zip(raw_files_at(paths), indexes, strict=True):
-        known, offsets, lengths = _read(index, file)
+        known, offsets, lengths, documents = _read(index, file)
         if dtype is not None and dtype.newbyteorder('<') != known:
             raise ValueError(
                 f'{index.path} states that {file.path} holds {known}: leave '
                 f"out dtype, or pass '{known}'; got {dtype}")
         starts.append(first + offsets // known.itemsize)
         stops.append(starts[-1] + lengths)
+        ends.append(documents)
         arrays.append(StoredArray(
             file, (file.size // known.itemsize,), known, False, 0))
         first += arrays[-1].shape[0]
-    return open_arrays(name, arrays), starts, stops
+    return open_arrays(name, arrays), starts, stops, ends
 
 
 def _beside(path: str, ending: str) -> str:
@@ -106,9 +108,10 @@ def _index_of(path: str) -> FileBytes | None:
 
 
 def _read(index: FileBytes, file: FileBytes,
-          ) -> tuple[numpy.dtype[Any], Places, Places]:
-    """Return the type of the tokens in a file, and the offset in bytes and
-    the number of tokens of each sequence."""
+          ) -> tuple[numpy.dtype[Any], Places, Places, Places]:
+    """Return the type of the tokens in a file, the offset in bytes and the
+    number of tokens of each sequence, and the end of each document, in
+    sequences."""
     head = index.read(0, HEADER.size)
     if head[:len(MAGIC)] != MAGIC or len(head) < HEADER.size:
         raise DamagedFileError(
@@ -130,7 +133,7 @@ def _read(index: FileBytes, file: FileBytes,
             f'{index.path} states {count} sequences and {documents} bounds '
             f'of documents, which need {nbytes} bytes, but it has '
             f'{index.size}: it was cut, or is still written')
-    content = index.read(HEADER.size, 12 * count)
+    content = index.read(HEADER.size, nbytes - HEADER.size)
     index.check()
     dtype = numpy.dtype(TYPES[code])
     lengths = numpy.frombuffer(content, '<i4', count).astype(numpy.intp)
@@ -153,4 +156,12 @@ def _read(index: FileBytes, file: FileBytes,
             f'{index.path} states {end} bytes of tokens, but {file.path} has '
             f'{file.size} bytes: one of the two is damaged, empty, or belongs '
             f'to another file')
-    return dtype, offsets, lengths
+    bounds = numpy.frombuffer(content, '<i8', documents, 12 * count).astype(
+        numpy.intp)
+    if not documents or bounds[0] != 0 or bounds[-1] != count or (
+            numpy.diff(bounds) < 0).any():
+        raise DamagedFileError(
+            f'{index.path} must have bounds of documents that go from 0 to '
+            f'{count}, the number of sequences, and never fall: it is '
+            f'damaged, write it again')
+    return dtype, offsets, lengths, bounds[1:]

@@ -9,8 +9,8 @@ from support.range_server import serving
 from support.resuming import assert_resumes
 
 import fuel
-from fuel.datasets import BinaryDataset, Runs
-from fuel.exceptions import DamagedFileError, FuelError
+from fuel.datasets import BinaryDataset, Runs, Windows, random_split
+from fuel.exceptions import DamagedFileError, FuelError, StateMismatchError
 from fuel.schemes import ShuffledScheme
 from fuel.streams import DataStream
 
@@ -22,9 +22,10 @@ NAMES = {1: 'uint8', 2: 'int8', 3: 'int16', 4: 'int32', 5: 'int64',
 SEQUENCES = [[number, *range(number % 4)] for number in range(20)]
 
 
-def index(lengths, offsets, code=8, magic=MAGIC, version=1, documents=(0, 0),
+def index(lengths, offsets, code=8, magic=MAGIC, version=1, documents=None,
           count=None, modes=b''):
-    """Return the content of an index."""
+    """Return the content of an index; all sequences are one document."""
+    documents = [0, len(lengths)] if documents is None else documents
     return b''.join([
         magic, struct.pack('<Q', version), struct.pack('<B', code),
         struct.pack('<Q', len(lengths) if count is None else count),
@@ -34,8 +35,9 @@ def index(lengths, offsets, code=8, magic=MAGIC, version=1, documents=(0, 0),
         struct.pack(f'<{len(documents)}q', *documents), modes])
 
 
-def write(stem, sequences, code=8, order=None, modes=b''):
-    """Write sequences and their index, which has them in some order."""
+def write(stem, sequences, code=8, order=None, modes=b'', documents=None):
+    """Write sequences and their index, which has them in some order; each is
+    a document."""
     each = [struct.pack(f'<{len(some)}{CODES[code]}', *some)
             for some in sequences]
     places = [sum(map(len, each[:number])) for number in range(len(each))]
@@ -44,7 +46,8 @@ def write(stem, sequences, code=8, order=None, modes=b''):
     stem.with_suffix('.idx').write_bytes(index(
         [len(sequences[place]) for place in order],
         [places[place] for place in order], code,
-        documents=range(len(each) + 1), modes=modes))
+        documents=range(len(each) + 1) if documents is None else documents,
+        modes=modes))
 
 
 def lists(batch):
@@ -166,7 +169,63 @@ def test_an_empty_run_of_sequences_is_read(stem):
     assert [] == lists(runs.get_data(None, 1)[0])
 
 
+@pytest.fixture
+def documents(tmp_path):
+    """Return a pattern of two files of four and three documents; three of
+    the seven are empty."""
+    write(tmp_path / 'x_0', SEQUENCES[:12], modes=bytes(12),
+          documents=[0, 3, 3, 9, 12])
+    write(tmp_path / 'x_1', SEQUENCES[12:], documents=[0, 0, 8, 8])
+    return tmp_path / 'x_*.bin'
+
+
+def test_documents_are_runs(documents):
+    """Whole, of several files, in splits, and in copies."""
+    dataset = fuel.load(documents)
+    bounds = [0, 3, 3, 9, 12, 12, 20, 20]
+    assert bounds == dataset.runs.tolist()
+    assert bounds == pickle.loads(pickle.dumps(dataset)).runs.tolist()
+    for number in range(7):
+        some, = Runs(dataset).get_data(None, number)
+        assert SEQUENCES[bounds[number]:bounds[number + 1]] == lists(some)
+    part = fuel.load(documents, splits={'a': (2, 11)}, split='a')
+    assert [0, 1, 7, 9] == part.runs.tolist()
+    assert [0, 2, 3] == Runs(part).find_uncut_runs()[1].tolist()
+    found = random_split(dataset, {'a': None, 'b': .4}, groups='runs', seed=1)
+    for rows in found.values():
+        assert set(rows) in [{*range(3), *range(3, 9), *range(9, 12)},
+                             {*range(12, 20)}]
+
+
+def test_no_window_goes_from_one_document_to_the_next(documents):
+    """Unless all sequences are one run."""
+    dataset = fuel.load(documents)
+    windows = Windows(dataset, 4)
+    assert [3, 4, 5, *range(12, 17)] == [
+        some[0][0] for some, in windows]
+    assert [SEQUENCES[4:8], SEQUENCES[14:18]] == [
+        lists(some) for some in windows.get_data(None, [1, 5])[0]]
+    assert 17 == len(Windows(dataset, 4, runs='all'))
+    assert_resumes(lambda: DataStream(
+        Windows(fuel.load(documents), 4), iteration_scheme=ShuffledScheme(
+            8, 3, rng=numpy.random.RandomState(1))), 1)
+    numbers = documents.with_name('numbers')
+    numpy.arange(9).tofile(numbers)
+    assert BinaryDataset(numbers, 'int64').runs is None
+    assert 6 == len(Windows(BinaryDataset(numbers, 'int64'), 4))
+
+
+def test_other_documents_in_a_new_index_are_noticed(stem):
+    """Windows are refused, since they were others."""
+    windows = Windows(fuel.load(stem), 1)
+    write(stem, SEQUENCES, documents=[0, 20])
+    with pytest.raises(StateMismatchError, match='other bounds'):
+        list(DataStream(windows, batch_size=4).get_epoch_iterator())
+
+
 @pytest.mark.parametrize('content, words', [
+    *[(index([2, 1], [0, 4], documents=some), 'documents .*from 0 to 2, ')
+      for some in ((1, 2), (0, 1), (0, 3), (0, 2, 1, 2), (0,), ())],
     (index([2, 1], [0, 4], magic=b'MMIDIDY\0\0'), r'must be an index.*IDY'),
     (index([2, 1], [0, 4])[:33], 'at least 34 bytes, and this has 33'),
     (b'', 'this has 0 and begins with'),
