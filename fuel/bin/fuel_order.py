@@ -11,7 +11,6 @@ from fuel.bin.commands import (
 from fuel.exceptions import StateMismatchError, UnknownOrderError
 from fuel.orders import (
     ExamplePlace, OrderTable, StreamOrder, WindowPlace)
-from fuel.orders.order import order_of
 from fuel.schemes.shard import POLICIES
 
 __all__ = ['main', 'make_parser']
@@ -139,7 +138,7 @@ def _order_of(parser: argparse.ArgumentParser, given: Any) -> StreamOrder:
         except StateMismatchError as error:
             parser.error(f'{given.state}: {error}')
     # The stream's own attribute `order` may be something else.
-    return order_of(stream)
+    return StreamOrder.of_stream(stream)
 
 
 def _state_in(parser: argparse.ArgumentParser, name: str) -> Any:

@@ -19,6 +19,7 @@ from fuel.typing import State
 
 if TYPE_CHECKING:
     from fuel.epochs.step_count import StepCount
+    from fuel.orders.steps import PassedSteps
 
 
 # Attributes of an epoch that are fields of its compiled base class.
@@ -101,6 +102,7 @@ class Epoch(EpochPosition):
         stage above asks for them.
     `step_count`: the tokens of the step of the last item, if BalancedBatches
         and one-to-one stages make the items.
+    `passed_steps`: counts the steps that have passed, once it was asked for.
     `counters`: the iterator that is read and the stages below, if their
         states change only in counts; found when a state is saved.
     `counted`: the epochs below, if skipping an item only adds to the counts
@@ -121,6 +123,7 @@ class Epoch(EpochPosition):
     is_asked = False
     dealt: SourceExamples | None = None
     step_count: StepCount | None = None
+    passed_steps: PassedSteps | None = None
 
     def __init__(self, request_iterator: Iterator[Any] | None) -> None:
         self.request_iterator = (
@@ -140,7 +143,7 @@ class Epoch(EpochPosition):
     def __reduce__(self) -> Any:
         return new_object, (type(self),), {
             **vars(self), **{name: getattr(self, name) for name in _COMPILED},
-            'counters': None, 'counted': None}
+            'counters': None, 'counted': None, 'passed_steps': None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -231,6 +234,7 @@ class Epoch(EpochPosition):
         self.end = end._replace(stream=None) if isinstance(
             end, Position) else end
         self.finished, self.counters, self.counted = True, None, None
+        self.passed_steps = None
         self.drop_prefetched()
         # The stream keeps showing the last values.  Release the child's
         # iterator here, so that its epoch counts as abandoned; the next epoch

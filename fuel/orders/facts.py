@@ -23,6 +23,7 @@ class StreamFacts:
         one rank if it has none.
     `past`: the epochs that were begun before.
     `omitted`: the items that are left out.
+    `unit`: what an epoch counts as requested; see `unit_of`.
     `begun`: of a loaded state of a running epoch, the value of 'requested',
         and what it counts; otherwise None.
     `datasets`: the data sets, by their numbers; none after unpickling.
@@ -41,6 +42,7 @@ class StreamFacts:
         if unit == 'round' and own.num_shards == 1:
             # Other ranks have other rounds.
             unit = 'item'
+        self.unit = unit
         self.begun = None if pending is None else (
             pending['requested'], unit)
         self._present = None if past is None else num_epochs(past)

@@ -213,8 +213,8 @@ def omit(stream: Any, steps: Steps, positions: Positions = (),
     `shard`: the share of any of the ranks whose steps these are; None for
         that of the stream.
     """
-    from fuel.orders.order import order_of
-    order, stage = order_of(stream, shard), stage_of(stream)
+    from fuel.orders.order import StreamOrder
+    order, stage = StreamOrder.of_stream(stream, shard), stage_of(stream)
     if order.epoch_number is None:
         raise UnknownOrderError(
             'the number of the epoch is not known, since the state that was '

@@ -16,7 +16,7 @@ from fuel.orders.digest import digest_of
 from fuel.orders.facts import StreamFacts, places_of
 from fuel.orders.origins import cuts_of
 from fuel.orders.rounds import Rounds
-from fuel.orders.steps import Steps
+from fuel.orders.steps import PassedSteps, Steps
 from fuel.orders.table import (
     ExamplePlace, OrderTable, WindowPlace, as_column, items_title)
 from fuel.schemes.shard import Shard, checked_shard
@@ -92,6 +92,30 @@ class StreamOrder:
         if self.kind == 'none' and not self.reason:
             self.reason = self._reason()
         self.num_ranks = (shard or facts.shard).num_shards
+
+    @classmethod
+    def of_stream(cls, stream: StreamLike, shard: Shard | None = None,
+                  ) -> StreamOrder:
+        """Return the order of a stream, also if a user's class has another
+        attribute `order`.
+
+        Parameters
+        ----------
+        stream : AbstractDataStream
+        shard : Shard, optional
+            The share of any rank.  Defaults to that of the stream.
+
+        Returns
+        -------
+        StreamOrder
+        """
+        stage = stage_of(stream)
+        with stage.lock:
+            is_running = stage.pending is None and not (
+                stage.epoch is None or stage.is_left())
+            past = stage.past_epochs(not is_running)
+            return cls(epoch_order(stream), StreamFacts(stream, past, shard),
+                       None if past is None else num_epochs(past))
 
     def __len__(self) -> int:
         return len(self._known)
@@ -504,6 +528,43 @@ class StreamOrder:
                                           rounds.count),
             columns, [example for _, _, example in rows])
 
+    def step_of(self, item: int, accumulate: int = 1) -> int | None:
+        """Return the number of the step that has an item of this epoch.
+
+        Parameters
+        ----------
+        item : int
+            Number of an item of this order, from 0 on.
+        accumulate : int, optional
+            See :meth:`step`.
+
+        Returns
+        -------
+        int or None
+            None if the item belongs to no step: the epoch was left before it,
+            or ``uneven='drop'`` leaves it out.
+
+        Raises
+        ------
+        fuel.exceptions.UnknownOrderError
+            As for :meth:`step`, or if the ranks share the examples that a
+            stage reads: then ask the order of a rank.
+
+        Examples
+        --------
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.streams import DataStream
+        >>> order = DataStream(IndexableDataset(range(10)), batch_size=2).order
+        >>> order.step_of(3, accumulate=2), order.epoch(2).step_of(0)
+        (1, 10)
+        """
+        number = not_negative('item', item)
+        if self._share is None:
+            self._check_dealt()
+            number = self._rounds.round_of(number)
+        first, rounds = self._first_step(accumulate)
+        return first + number // accumulate if number < rounds else None
+
     def items_of_step(self, number: int, accumulate: int = 1,
                       ) -> tuple[int, range]:
         """Return the epoch of a step, and the items of all ranks in it.
@@ -547,11 +608,7 @@ class StreamOrder:
             raise ValueError(
                 f'expected examples from 0 on, at least one, got {first} to '
                 f'{stop - 1}')
-        if not rounds.deals_items and self._facts.shard.num_shards > 1:
-            raise UnknownOrderError(
-                'the ranks share the examples that a stage reads, not its '
-                'items, so an example of the whole order has no round: name '
-                'steps')
+        self._check_dealt()
         item = passed = 0
         found: list[int] = []
         size = order.batch_size or (1 if order.is_single else None)
@@ -572,6 +629,36 @@ class StreamOrder:
                       for item in (found[0], found[-1]))
         return rounds.items(begin, end + accumulate)
 
+    def _check_dealt(self) -> None:
+        """Raise UnknownOrderError if the items of this order have no
+        rounds."""
+        if self._facts.shard.num_shards > 1 and not self._rounds.deals_items:
+            raise UnknownOrderError(
+                'the ranks share the examples that a stage reads, not its '
+                'items, so an example of the whole order has no round: name '
+                'steps, or ask order.share(rank)')
+
+    def passed_steps(self, accumulate: int = 1) -> PassedSteps:
+        """Return a counter of the steps of the epoch that have passed.
+
+        Parameters
+        ----------
+        accumulate : int, optional
+            See :meth:`step`.
+        """
+        self._check_known()
+        return PassedSteps(self._first_step(accumulate)[0], accumulate,
+                           self._rounds, self._facts.unit)
+
+    def _first_step(self, accumulate: int) -> tuple[int, int]:
+        """Return the number of the first step of the epoch, and its number of
+        rounds that are trained."""
+        steps, number = self._steps(accumulate), self.epoch_number
+        if number is None:
+            # This raises the error.
+            self._of_epoch(0)
+        return steps.of_epoch(number or 0)
+
     def next_round(self) -> int:
         """Return the number of the round with which a stream goes on from a
         state that it has loaded; 0 if it begins an epoch."""
@@ -586,14 +673,3 @@ class StreamOrder:
     def round_of(self, epoch: int, item: int) -> int:
         """Return the number of the round of an epoch that has an item."""
         return self.epoch(epoch)._rounds.round_of(item)
-
-
-def order_of(stream: StreamLike, shard: Shard | None = None) -> StreamOrder:
-    """Return the order of a stream, or as other ranks share it."""
-    stage = stage_of(stream)
-    with stage.lock:
-        is_running = stage.pending is None and not (
-            stage.epoch is None or stage.is_left())
-        past = stage.past_epochs(not is_running)
-        return StreamOrder(epoch_order(stream), StreamFacts(
-            stream, past, shard), None if past is None else num_epochs(past))

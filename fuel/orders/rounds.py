@@ -127,6 +127,16 @@ class Rounds:
         return requested if unit == 'round' else (
             (requested + self._lacking) // self.shard.step)
 
+    def passed(self, requested: int, unit: str) -> int:
+        """Return the number of rounds that a rank has read.
+
+        `requested`, `unit`: see :meth:`begun`.
+        """
+        # The last round may be short.
+        return (self.round_of(requested - 1) + 1
+                if requested and unit == 'item'
+                else self.begun(requested, unit))
+
     def examples(self, number: int) -> list[list[tuple[int, Any]]]:
         """Return the examples that each rank gets in a round.
 

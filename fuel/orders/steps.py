@@ -1,7 +1,7 @@
 """Steps of an optimizer, counted from the first epoch of a stream."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 
 from fuel.epochs.past import ALL, DROPPED, runs
@@ -36,7 +36,34 @@ class Steps:
     def find(self, number: int) -> tuple[int, int, int]:
         """Return the number of the epoch of a step, its first round, and the
         number of rounds of the epoch that are trained."""
-        accumulate, is_fixed = self._accumulate, self._fixed is not None
+        for epoch, alike, rounds in self._trained():
+            steps = self._steps_of(rounds)
+            if number < steps * alike:
+                return (epoch + number // steps,
+                        number % steps * self._accumulate, rounds)
+            number -= steps * alike
+        raise AssertionError('there are endless epochs')
+
+    def of_epoch(self, number: int) -> tuple[int, int]:
+        """Return the number of the first step of an epoch, and the number of
+        rounds of the epoch that are trained."""
+        first = 0
+        for epoch, alike, rounds in self._trained():
+            steps = self._steps_of(rounds)
+            if number < epoch + alike:
+                return first + (number - epoch) * steps, rounds
+            first += alike * steps
+        raise AssertionError('there are endless epochs')
+
+    def _steps_of(self, rounds: int) -> int:
+        """Return the number of steps that some rounds of an epoch are."""
+        return -(-rounds // self._accumulate)
+
+    def _trained(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the number of an epoch, the number of epochs from it on that
+        have equally many rounds, and the number of rounds that are trained
+        in each."""
+        is_fixed = self._fixed is not None
         if self._facts.past is None:
             self._of_epoch(0)
         epoch = 0
@@ -50,38 +77,51 @@ class Steps:
                 -int(name) // self._facts.shard.step)
             for alike in alike_epochs(
                     times, is_fixed=name != ALL or is_fixed):
-                steps = self._count(epoch, most)
-                if number < steps * alike:
-                    return (epoch + number // steps,
-                            number % steps * accumulate, most)
-                number -= steps * alike
+                yield epoch, alike, min(most, self._count(epoch))
                 epoch += alike
         empty, first = 0, epoch
         while True:
-            steps = self._count(epoch, ENDLESS)
-            if is_fixed and steps and not self._facts.begin_of(epoch):
-                return (epoch + number // steps, number % steps * accumulate,
-                        ENDLESS)
-            if number < steps:
-                return epoch, number * accumulate, ENDLESS
-            empty = 0 if steps else empty + 1
+            rounds = self._count(epoch)
+            alike = ENDLESS if is_fixed and rounds and not (
+                self._facts.begin_of(epoch)) else 1
+            yield epoch, alike, rounds
+            empty = 0 if rounds else empty + 1
             if (empty and is_fixed) or empty > _MOST_EMPTY:
                 raise IndexError(
-                    f'epoch {epoch} has no items, so step {number} later '
-                    'does not come')
-            number -= steps
-            epoch += 1
+                    f'epoch {epoch} has no items, so no step comes after it')
+            epoch += alike
             refuse_many_epochs(epoch - first)
 
-    def _count(self, epoch: int, most: int) -> int:
-        """Return the number of steps of an epoch.
-
-        `most`: the largest number of its rounds that are trained.
-        """
+    def _count(self, epoch: int) -> int:
+        """Return the number of rounds of an epoch."""
         order = self._of_epoch(epoch) if self._fixed is None else self._fixed
-        count = min(most, Rounds(order, self._facts.shard,
-                                 self._facts.begin_of(epoch)).count)
-        return -(-count // self._accumulate)
+        return Rounds(order, self._facts.shard,
+                      self._facts.begin_of(epoch)).count
+
+
+class PassedSteps:
+    """A counter of the steps of an epoch that have passed.
+
+    `first`: number of the first step of the epoch.
+    `accumulate`: number of rounds of a step.
+    `rounds`: the rounds of the epoch.
+    `unit`: what the epoch counts as requested; see `unit_of`.
+    """
+
+    def __init__(self, first: int, accumulate: int, rounds: Rounds,
+                 unit: str) -> None:
+        self.first = first
+        self.accumulate = accumulate
+        self.rounds = rounds
+        self.unit = unit
+
+    def last(self, requested: int) -> int:
+        """Return the number of the step of the last item that was delivered.
+
+        `requested`: value of :attr:`Epoch.requested`.
+        """
+        passed = self.rounds.passed(requested, self.unit)
+        return self.first + -(-passed // self.accumulate) - 1
 
 
 def alike_epochs(times: int, *, is_fixed: bool) -> Iterable[int]:

@@ -27,7 +27,7 @@ from fuel.streams.arguments import (
     KeptLabels, item_name, no_stream_member, refuse_no_scheme,
     takes_stream_by_name)
 from fuel.streams.order import (
-    iterate_from, leave_out_more, order_attribute)
+    current_step, iterate_from, leave_out_more, order_attribute)
 from fuel.streams.sources import keep_found_sources
 from fuel.streams.stage import StreamStage
 from fuel.typing import (
@@ -94,6 +94,7 @@ class AbstractDataStream(NamedArguments):
     iteration_scheme: Any = None
     axis_labels: Any = None
     sharding: Shard | None = None
+    current_step: Any = current_step
     iterate_from: Any = iterate_from
     makes_pieces = False  # True if an item can become several, as in Expand.
     #: The properties that data keep: any of ``'dtype'``, ``'shape'``

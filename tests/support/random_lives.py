@@ -247,13 +247,15 @@ class Life:
                 assert list(map(rows_of, stream)) == (
                     self._expected(rank, before))
             iterator = iter(stream)
-            came = list(map(rows_of, islice(iterator, stop)))
+            came = list(map(rows_of, self._stepping(
+                stream, epoch, islice(iterator, stop))))
             assert came == self._expected(rank, epoch)[:stop]
             states.append(json.dumps(stream.state_dict()))
             if came:
                 self._check_digest(stream, epoch)
-            assert list(map(rows_of, iterator)) == (
-                self._expected(rank, epoch)[stop:])
+            assert list(map(rows_of, self._stepping(
+                stream, epoch, iterator, stop))) == (
+                    self._expected(rank, epoch)[stop:])
         state = json.loads(states[saver])
         self.done['killed'] += 1
         going = [number for number in range(len(self.shares[saver][epoch]))
@@ -264,6 +266,7 @@ class Life:
             stream = self._share(rank)
             used.append(self._load(stream, state, json.loads(states[rank])))
             assert stream.order.epoch_number == epoch
+            self._check_step(stream, epoch, first - 1)
             self._check_digest(stream, epoch)
             self._check_left_out(stream, epoch)
             self._check_steps(stream, len(self.steps))
@@ -276,6 +279,28 @@ class Life:
         rank = self.random.randrange(self.ranks)
         return ((self.number, self.builder, rank, self.ranks, self.by,
                  self.uneven, used[rank], EPOCHS - epoch), rest[rank])
+
+    def _stepping(self, stream, epoch, iterator, done=0):
+        """Return the items of an iterator; compare the step of each.
+
+        `done`: number of items that came before.
+        """
+        rounds = [number for number in range(self.rounds[epoch])
+                  if number not in self.bad[epoch]]
+        for number, item in enumerate(iterator, done):
+            self._check_step(stream, epoch, rounds[number])
+            yield item
+
+    def _check_step(self, stream, epoch, number):
+        """Compare the step of the last batch; it was in this round, or before
+        the epoch if that is -1."""
+        step = sum(one < epoch for one, _ in self.steps) + (
+            number // self.accumulate)
+        try:
+            assert stream.current_step(self.accumulate) == step
+            self.done['steps of batches'] += 1
+        except UnknownOrderError:
+            self.done['steps of batches unknown'] += 1
 
     def _load(self, stream, state, own):
         """Load a state, or that of the rank if it belongs to one."""
