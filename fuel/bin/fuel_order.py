@@ -4,6 +4,8 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import repeat
 from typing import Any, TypeAlias
 
 from fuel.bin.commands import (
@@ -51,7 +53,7 @@ def make_parser() -> CommandParser:
                             'counted from 0')
     shown.add_argument('--row', type=int, metavar='N',
                        help='show all places of the epoch at which a row of a '
-                            'data set comes')
+                            'data set comes, with their steps')
     shown.add_argument('--windows-with', type=_number, metavar='N',
                        help='show all places of the epoch at which windows '
                             'or runs of rows hold a row')
@@ -59,8 +61,8 @@ def make_parser() -> CommandParser:
                        help='show the digest of the order of the epoch, by '
                             'which two runs are compared')
     parser.add_argument('--accumulate', type=positive_number, default=1,
-                        metavar='N', help='with --step: items of each rank '
-                                          'for a step; default: %(default)s')
+                        metavar='N', help='items of each rank for a step; '
+                                          'default: %(default)s')
     parser.add_argument('--dataset', type=_number, metavar='N',
                         help='with --row and --windows-with: number of the '
                              'data set in the pipeline, if there are several')
@@ -119,7 +121,7 @@ def main(args: Sequence[str] | None = None) -> int:
         order = _order_of(parser, given)
         if given.epoch is not None:
             order = order.epoch(given.epoch)
-        _print(_answer(order, given), order, as_json=given.json)
+        _print(_answer(order, given), order, given)
     except (IndexError, UnknownOrderError, ValueError) as error:
         print(f'fuel-order: {error}', file=sys.stderr)
         return 2
@@ -183,31 +185,45 @@ def _answer(order: StreamOrder, given: Any) -> Answer:
         order)
 
 
-def _print(answer: Answer, order: StreamOrder, *, as_json: bool) -> None:
+def _print(answer: Answer, order: StreamOrder, given: Any) -> None:
     """Print an answer about an order."""
     if isinstance(answer, StreamOrder | int):
         print(repr(answer))
     elif isinstance(answer, OrderTable):
         print(json.dumps({name: column.tolist() for name, column
                           in answer.columns.items()})
-              if as_json else repr(answer))
-    elif as_json:
-        print(json.dumps(list(map(_fields, answer))))
+              if given.json else repr(answer))
     else:
-        print('\n'.join([_line(place, order) for place in answer]) or (
-            'it does not come in this epoch'))
+        steps = [_step_of(order, place.item, given.accumulate)
+                 for place in answer]
+        if given.json:
+            print(json.dumps(list(map(_fields, answer, steps))))
+        else:
+            print('\n'.join(map(_line, answer, repeat(order), steps)) or (
+                'it does not come in this epoch'))
 
 
-def _fields(place: ExamplePlace | WindowPlace) -> dict[str, Any]:
+def _step_of(order: StreamOrder, item: int, accumulate: int) -> int | None:
+    """Return the number of the step that has an item; None if no step has it,
+    or if that is not known."""
+    with suppress(UnknownOrderError):
+        return order.step_of(item, accumulate)
+    return None
+
+
+def _fields(place: ExamplePlace | WindowPlace, step: int | None,
+            ) -> dict[str, Any]:
     """Return the fields of a place for JSON; rows as first, stop and step."""
     found = place._asdict()
+    found['optimizer_step'] = step
     if isinstance(place, WindowPlace):
         rows = found.pop('rows')
         found |= {'first': rows.start, 'stop': rows.stop, 'step': rows.step}
     return found
 
 
-def _line(place: ExamplePlace | WindowPlace, order: StreamOrder) -> str:
+def _line(place: ExamplePlace | WindowPlace, order: StreamOrder,
+          step: int | None) -> str:
     """Return a line about a place."""
     text = f'epoch {place.epoch}, item {place.item}, row {place.row}'
     if isinstance(place, WindowPlace):
@@ -219,7 +235,8 @@ def _line(place: ExamplePlace | WindowPlace, order: StreamOrder) -> str:
         columns = order[place.item].columns
         text += ''.join([f', {name} {columns[name][place.row]}'
                          for name in ('rank', 'file') if name in columns])
-    return text + ', left out' * place.left_out
+    return (text + f', step {step}' * (step is not None)
+            + ', left out' * place.left_out)
 
 
 if __name__ == '__main__':
