@@ -84,8 +84,11 @@ def test_answers_are_those_of_the_attribute_order(ask):
     assert (0, f'{shared.step(5, 2)!r}\n', '') == ask(
         '--step', 5, '--ranks', 2, '--accumulate', 2)
     (place,) = order.epoch(1).index(7)
-    assert (0, f'epoch 1, item {place.item}, row {place.row}\n', '') == ask(
+    text = f'epoch 1, item {place.item}, row {place.row}, step'
+    assert (0, f'{text} {4 + place.item}\n', '') == ask(
         '--row', 7, '--epoch', 1)
+    assert (0, f'{text} {2 + place.item // 3}\n', '') == ask(
+        '--row', 7, '--epoch', 1, '--accumulate', 3)
     assert (0, 'it does not come in this epoch\n', '') == ask('--row', 10)
 
 
@@ -114,7 +117,8 @@ def test_epochs_without_an_end_are_searched_to_an_item(ask):
     places = order.index(7, 1, 30)
     assert len(places) > 2
     assert (0, ''.join(
-        [f'epoch 0, item {place.item}, row {place.row}\n'
+        [f'epoch 0, item {place.item}, row {place.row}, '
+         f'step {place.item}\n'
          for place in places]), '') == ask(
         '--row', 7, '--dataset', 1, '--stop', 30, function='build_endless')
     assert (0, f'{order[:3]!r}\n', '') == ask(
@@ -137,15 +141,17 @@ def test_windows_and_files_are_printed(ask, tmp_path):
         '   1        0    3      3     6     0            3',
         'dataset 0: Windows', 'file 0: x.npy']
     first = 'epoch 0, item 0, row 0: window 0, rows 0 to'
-    assert [f'{first} 2', 'epoch 0, item 0, row 1: window 1, rows 1 to 3'] == (
+    assert [f'{first} 2, step 0',
+            'epoch 0, item 0, row 1: window 1, rows 1 to 3, step 0'] == (
         ask('--windows-with', 1, function='build_windows')[1].splitlines())
     second = 'epoch 0, item 1, row 0: window 2, rows 2 to 6 in steps of 2'
-    assert [f'{first} 4 in steps of 2', second] == ask(
+    assert [f'{first} 4 in steps of 2, step 0', f'{second}, step 1'] == ask(
         '--windows-with', 2, function='build_steps')[1].splitlines()
     status, out, _ = ask(
         '--windows-with', 3, '--stop', 1, '--json', function='build_windows')
     assert [{'epoch': 0, 'item': 0, 'row': 1, 'left_out': False, 'window': 1,
-             'first': 1, 'stop': 4, 'step': 1}] == json.loads(out)
+             'optimizer_step': 0, 'first': 1, 'stop': 4,
+             'step': 1}] == json.loads(out)
     status, _, error = ask('--windows-with', 3)
     assert 2 == status
     assert 'order.index(row)' in error
@@ -158,7 +164,8 @@ def test_answers_are_printed_as_json(ask):
     assert 0 == status
     assert order[:].row.tolist() == json.loads(printed)['row']
     _, printed, _ = ask('--json', '--row', 7)
-    assert [place._asdict() for place in order.index(7)] == json.loads(printed)
+    assert [{**place._asdict(), 'optimizer_step': place.item}
+            for place in order.index(7)] == json.loads(printed)
 
 
 def test_state_says_which_epochs_were_left(ask, tmp_path):
@@ -183,14 +190,17 @@ def test_ranks_share_as_the_arguments_say(ask, uneven):
     for row in range(10):
         (place,) = order.index(row)
         rank = order[place.item].rank[place.row]
-        assert (f'epoch 0, item {place.item}, row {place.row}, rank {rank}\n'
-                == ask('--row', row, '--ranks', 3, '--uneven', uneven)[1])
+        step = place.item // 3
+        found = '' if rank < 0 else f', step {step}'
+        assert (f'epoch 0, item {place.item}, row {place.row}, rank {rank}'
+                f'{found}\n' == ask('--row', row, '--ranks', 3,
+                                    '--uneven', uneven)[1])
 
 
 def test_places_name_the_file(ask, tmp_path):
     """A data set in files has one for each row."""
     numpy.save(tmp_path / 'x.npy', numpy.arange(9))
-    assert 'epoch 0, item 2, row 1, file x.npy\n' == ask(
+    assert 'epoch 0, item 2, row 1, file x.npy, step 2\n' == ask(
         '--row', 5, function='build_rows')[1]
 
 
