@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fuel.storage.chunk_cache import cache_of
 from fuel.storage.file_bytes import FileBytes, JoinedFile
-from fuel.storage.filters import ZSTD, bunzip, codes, undo_plugin
+from fuel.storage.filters import (
+    ZSTD, bunzip, codes, decompress, undo_plugin)
 from fuel.storage.grouped import DecodedGroups, Groups
 from fuel.storage.layout import ChunkFilter
 from fuel.utils.extras import how_to_install
@@ -22,32 +23,19 @@ DecodeFile = Callable[[int], NDArray[numpy.uint8]]
 
 
 def gunzip(data: bytes, nbytes: int) -> bytes:
-    """Decompress a gzip file; see :func:`bunzip`."""
-    decoder = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    try:
-        result = decoder.decompress(data, nbytes + 1)
-    except zlib.error as error:
-        raise ValueError(str(error)) from error
-    if not decoder.eof:
-        raise ValueError(f'it does not end after {len(result)} bytes')
-    return result
+    """Decompress a gzip file; see :func:`decompress`."""
+    return decompress(zlib.decompressobj(zlib.MAX_WBITS | 16), zlib.error,
+                      data, nbytes)
 
 
 def unzstd(data: bytes, nbytes: int) -> Any:
-    """Decompress a frame of Zstandard; see :func:`bunzip`."""
+    """Decompress a frame of Zstandard; see :func:`decompress`."""
     if ZSTD in codes():
         out = numpy.empty(nbytes, numpy.uint8)
         undo_plugin(data, ChunkFilter(ZSTD, 'zstd', ()), out)
         return out
-    module = import_module('compression.zstd')
-    decoder = module.ZstdDecompressor()
-    try:
-        result = decoder.decompress(data, nbytes + 1)
-    except module.ZstdError as error:
-        raise ValueError(str(error)) from error
-    if not decoder.eof:
-        raise ValueError(f'it does not end after {len(result)} bytes')
-    return result
+    zstd = import_module('compression.zstd')
+    return decompress(zstd.ZstdDecompressor(), zstd.ZstdError, data, nbytes)
 
 
 #: Functions that decompress a file, by the names of the compressions. They

@@ -106,15 +106,24 @@ def _undo(one: ChunkFilter, data: Data, nbytes: int, itemsize: int,
 
 
 def bunzip(data: Any, nbytes: int) -> bytes:
-    """Decompress data in the format of bzip2; raise ValueError if they are
-    damaged, or do not end within ``nbytes + 1`` bytes."""
+    """Decompress data in the format of bzip2; see :func:`decompress`."""
     import bz2
 
-    decoder = bz2.BZ2Decompressor()
+    return decompress(bz2.BZ2Decompressor(), OSError, data, nbytes)
+
+
+def decompress(decoder: Any, error: type[Exception], data: Any,
+               nbytes: int) -> bytes:
+    """Decompress data; raise ValueError if they are damaged, or do not end
+    within ``nbytes + 1`` bytes.
+
+    `decoder`: an object of a module of Python's for compressed data.
+    `error`: the error that it raises for damaged data.
+    """
     try:
-        result = decoder.decompress(data, nbytes + 1)
-    except OSError as error:
-        raise ValueError(str(error)) from error
+        result: bytes = decoder.decompress(data, nbytes + 1)
+    except error as problem:
+        raise ValueError(str(problem)) from problem
     if not decoder.eof:
         raise ValueError(f'it does not end after {len(result)} bytes')
     return result
