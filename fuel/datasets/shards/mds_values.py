@@ -1,6 +1,7 @@
 """The types of the columns of MDS, and their values from their bytes."""
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -13,16 +14,21 @@ from numpy.typing import NDArray
 
 from fuel.storage.spans import FieldType
 
-NUMBERS = ('uint8', 'int8', 'uint16', 'int16', 'float16', 'uint32', 'int32',
-           'float32', 'uint64', 'int64', 'float64')
-# The dtypes of arrays, by the numbers that arrays state.
-DTYPES = dict(zip((8, 9, 16, 17, 18, 32, 33, 34, 64, 65, 66), NUMBERS,
-                  strict=True))
-# Number of bytes of a pixel, by the mode of the image.
-MODES = {'L': 1, 'P': 1, 'LA': 2, 'La': 2, 'PA': 2, 'RGB': 3, 'YCbCr': 3,
-         'LAB': 3, 'HSV': 3, 'RGBA': 4, 'RGBa': 4, 'RGBX': 4, 'CMYK': 4}
-WIDE_MODES = {'I': '<i4', 'F': '<f4', 'I;16': '<u2', 'I;16L': '<u2',
-              'I;16B': '>u2'}
+# The types of arrays, by the first byte of an array that states its type.
+DTYPES = {bytes([code]): numpy.dtype(name).newbyteorder('<')
+          for code, name in {
+              8: 'uint8', 9: 'int8', 16: 'uint16', 17: 'int16', 18: 'float16',
+              32: 'uint32', 33: 'int32', 34: 'float32', 64: 'uint64',
+              65: 'int64', 66: 'float64'}.items()}
+NUMBERS = {dtype.name: dtype for dtype in DTYPES.values()}
+# The type of a channel, and the number of channels, by the mode of the image.
+MODES = {
+    **dict.fromkeys(('L', 'P'), ('u1', 1)),
+    **dict.fromkeys(('LA', 'La', 'PA'), ('u1', 2)),
+    **dict.fromkeys(('RGB', 'YCbCr', 'LAB', 'HSV'), ('u1', 3)),
+    **dict.fromkeys(('RGBA', 'RGBa', 'RGBX', 'CMYK'), ('u1', 4)),
+    'I': ('<i4', 1), 'F': ('<f4', 1), 'I;16': ('<u2', 1),
+    'I;16L': ('<u2', 1), 'I;16B': ('>u2', 1)}
 
 
 def type_of_column(encoding: str, size: int | None) -> FieldType:
@@ -44,34 +50,23 @@ def type_of_column(encoding: str, size: int | None) -> FieldType:
 
 
 def _type_of(encoding: str) -> FieldType:
-    if encoding in NUMBERS or encoding == 'int':
-        return FieldType(_number_type(
-            'int64' if encoding == 'int' else encoding))
-    if encoding in ('jpeg', 'png'):
-        return FieldType(stage='ImagesFromBytes')
-    if encoding in PLAIN:
-        return PLAIN[encoding]
+    if encoding in TYPES:
+        return TYPES[encoding]
     kind, _, rest = encoding.partition(':')
     if kind == 'ndarray':
         name, _, axes = rest.partition(':')
-        if not name:
-            return FieldType(decode=array_of)
-        dtype = _number_type(name)
-        if not axes:
-            return FieldType(decode=partial(array_of, dtype=dtype),
-                             elements=dtype.newbyteorder('='))
-        return FieldType(dtype, tuple(map(_axis, axes.split(','))))
+        if name not in NUMBERS:
+            raise ValueError(f'there are no arrays of the type {name!r}: the '
+                             f'types are {(*NUMBERS,)}')
+        dtype = NUMBERS[name]
+        if axes:
+            return FieldType(dtype, tuple(map(_axis, axes.split(','))))
+        return FieldType(decode=partial(array_of, dtype=dtype),
+                         elements=dtype.newbyteorder('='))
     if encoding == 'pkl':
         raise ValueError('values of the encoding pkl are pickles, which may '
                          'run any code, and are not read')
     raise ValueError(f'the encoding {encoding!r} is not read')
-
-
-def _number_type(name: str) -> numpy.dtype[Any]:
-    if name not in NUMBERS:
-        raise ValueError(f'there are no arrays of the type {name!r}: the '
-                         f'types are {NUMBERS}')
-    return numpy.dtype(name).newbyteorder('<')
 
 
 def _axis(text: str) -> int:
@@ -84,11 +79,11 @@ def array_of(content: bytes, dtype: numpy.dtype[Any] | None = None,
              ) -> NDArray[Any]:
     """Return an array from its bytes; if `dtype` is None, they state it."""
     if dtype is None:
-        if content[:1] == b'' or content[0] not in DTYPES:
+        code, content = content[:1], content[1:]
+        if code not in DTYPES:
             raise ValueError(f'it does not begin with a type of array, but '
-                             f'with {content[:1]!r}')
-        dtype = _number_type(DTYPES[content[0]])
-        content = content[1:]
+                             f'with {code!r}')
+        dtype = DTYPES[code]
     # The number of axes, and the bytes of the length of one, as an exponent.
     head = content[0] if content else 0
     start = 1 + (head >> 2 << (head & 3))
@@ -121,32 +116,27 @@ def pixels_of(content: bytes) -> NDArray[Any]:
         bits = _shaped(pixels, numpy.dtype('u1'), [height, -(-width // 8)])
         return numpy.unpackbits(bits, 1, width)[numpy.newaxis] * numpy.uint8(
             255)
-    if mode in WIDE_MODES:
-        return _shaped(pixels, numpy.dtype(WIDE_MODES[mode]),
-                       [1, height, width])
     if mode not in MODES:
         raise ValueError(f'images of the mode {mode!r} are not read')
-    return numpy.ascontiguousarray(_shaped(pixels, numpy.dtype('u1'), [
-        height, width, MODES[mode]]).transpose(2, 0, 1))
+    dtype, channels = MODES[mode]
+    return numpy.ascontiguousarray(_shaped(pixels, numpy.dtype(dtype), [
+        height, width, channels]).transpose(2, 0, 1))
 
 
 def list_of(content: bytes, first: int,
-             decode: Callable[[bytes], Any] = bytes) -> list[Any]:
+            decode: Callable[[bytes], Any] = bytes) -> list[Any]:
     """Return the items of a list.
 
     `first`: the place of their number, which their sizes follow.
     """
     count, = _numbers(content, first, 1)
-    sizes = _numbers(content, first + 4, count)
-    start, items = first + 4 + 4 * count, []
-    if start + sum(sizes) != len(content):
-        raise ValueError(f'a list of {count} items needs '
-                         f'{start + sum(sizes)} bytes, and there are '
-                         f'{len(content)}')
-    for size in sizes:
-        items.append(decode(content[start:start + size]))
-        start += size
-    return items
+    ends = list(itertools.accumulate(
+        _numbers(content, first + 4, count), initial=first + 4 + 4 * count))
+    if ends[-1] != len(content):
+        raise ValueError(f'a list of {count} items needs {ends[-1]} bytes, '
+                         f'and there are {len(content)}')
+    return [decode(content[start:stop])
+            for start, stop in itertools.pairwise(ends)]
 
 
 def _numbers(content: bytes, start: int, count: int) -> list[int]:
@@ -154,7 +144,7 @@ def _numbers(content: bytes, start: int, count: int) -> list[int]:
         raise ValueError(f'it needs more than {start + 4 * count} bytes, and '
                          f'there are {len(content)}')
     numbers: list[int] = numpy.frombuffer(
-        content, '<u4', count, start).tolist() if count else []
+        content[start:start + 4 * count], '<u4').tolist()
     return numbers
 
 
@@ -166,17 +156,22 @@ def _decimal(content: bytes) -> Decimal:
 
 
 #: The types of columns, by encodings without parameters.
-PLAIN = {
+TYPES = {
+    **{name: FieldType(dtype) for name, dtype in NUMBERS.items()},
+    'int': FieldType(NUMBERS['int64']),
     'bytes': FieldType(),
+    'jpeg': FieldType(stage='ImagesFromBytes'),
+    'png': FieldType(stage='ImagesFromBytes'),
     'str': FieldType(decode=bytes.decode),
     'str_int': FieldType(decode=int),
     'str_float': FieldType(numpy.dtype('float64'), decode=float),
     'str_decimal': FieldType(decode=_decimal),
     'json': FieldType(decode=json.loads),
+    'ndarray': FieldType(decode=array_of),
     'pil': FieldType(decode=pixels_of),
     **dict.fromkeys(('jpeg_array', 'jpegarray'), FieldType(
         decode=partial(list_of, first=0))),
-    'list[jpeg]': FieldType(decode=partial(list_of, first=4)),
-    'list[png]': FieldType(decode=partial(list_of, first=4)),
+    **dict.fromkeys(('list[jpeg]', 'list[png]'), FieldType(
+        decode=partial(list_of, first=4))),
     'list[pil]': FieldType(decode=partial(list_of, first=4,
                                           decode=pixels_of))}
