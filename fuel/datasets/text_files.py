@@ -44,7 +44,8 @@ def as_files(files: Paths, storage_options: StorageOptions | None = None,
         raise ValueError(
             f'files must be a list of names, got the single name {files!r}: '
             f'write [{files!r}]')
-    names = [fixed_path(os.fspath(path), storage_options) for path in files]
+    names: list[str] = [
+        fixed_path(os.fspath(path), storage_options) for path in files]
     if not names:
         raise ValueError('files must name at least one text file')
     return names

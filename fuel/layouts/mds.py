@@ -1,11 +1,10 @@
 """Folders of MDS shards, whose splits are folders."""
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from fuel.datasets.splits import must_name_splits, no_split
-from fuel.layouts.formats import INDEX, is_mds
+from fuel.layouts.formats import is_mds
 
 ALL = 'all'
 
@@ -13,11 +12,9 @@ ALL = 'all'
 def find_indexes(folder: str) -> dict[str, str]:
     """Return a dict from splits to their indexes of MDS shards; '' is the
     folder itself."""
-    from fuel.datasets.shards.mds_index import splits_in
-    found = {name: os.path.join(folder, name, INDEX)
-             for name in ('', *splits_in(folder))}
-    return {name: path for name, path in found.items()
-            if os.path.isfile(path) and is_mds(path)}
+    from fuel.datasets.shards.mds_index import indexes_in
+    return {name: path for name, path in indexes_in(folder).items()
+            if is_mds(path)}
 
 
 def choose_indexes(folder: str, indexes: dict[str, str],

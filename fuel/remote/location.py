@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 from fuel.config_parser import config
 from fuel.remote.urls import (
@@ -189,6 +189,18 @@ class LocalPath(str):
     def __reduce__(self) -> tuple[Any, ...]:
         return LocalPath, (str(self), self._absolute)
 
+    def joined(self, name: str) -> LocalPath:
+        """Return the path of a file in this folder."""
+        found = LocalPath(os.path.join(self, name))
+        found._absolute = os.path.join(self.locate(), name)
+        return found
+
+    def beside(self, name: str) -> LocalPath:
+        """Return the path of a file in the folder of this file."""
+        found = LocalPath(os.path.join(os.path.dirname(self), name))
+        found._absolute = os.path.join(os.path.dirname(self.locate()), name)
+        return found
+
     def locate(self) -> str:
         """Return the path to open."""
         if not self._is_restored or os.path.exists(self._absolute):
@@ -206,14 +218,18 @@ class LocalPath(str):
         return self._absolute
 
 
+#: A path that stays valid if the working directory changes.
+FixedPath: TypeAlias = LocalPath | RemotePath
+
+
 def located(path: str) -> str:
     """Return the path to open: the result of `locate` for a
     :class:`LocalPath`, any other path unchanged."""
     return path.locate() if isinstance(path, LocalPath) else path
 
 
-def fixed_path(path: str,
-               storage_options: StorageOptions | None = None) -> str:
+def fixed_path(path: str, storage_options: StorageOptions | None = None,
+               ) -> FixedPath:
     """Return the path of a file as a :class:`LocalPath`, and a URL as a
     :class:`RemotePath`."""
     found = as_path(path, storage_options)

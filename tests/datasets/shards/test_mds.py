@@ -619,6 +619,15 @@ def test_file_that_changes_while_in_use_is_an_error(tmp_path):
         MDSDataset(folder)
 
 
+def test_missing_shard_is_not_searched_elsewhere(tmp_path):
+    """A file of the same name in the data path is that of another set."""
+    folder = write_numbered(tmp_path / 'a')
+    config.data_path = (str(write_numbered(tmp_path / 'b', first=20)),)
+    os.remove(folder / 'shard.00000.mds')
+    with pytest.raises(FileNotFoundError, match=r'a.shard\.00000\.mds'):
+        MDSDataset(folder)
+
+
 @pytest.mark.parametrize('compression', [None, 'gz'])
 def test_remote_folder(tmp_path, compression):
     """It is read over HTTP, in any order; so is a split."""
