@@ -15,6 +15,9 @@ _RAGGED = ('has elements of several shapes, or other Python objects, which '
 _STRINGS = ('holds strings, which no {holder} does: encode them as numbers, '
             'or leave the source out, which_sources=(...), so that it stays '
             'as it is')
+_FILES = ('holds bytes, which no {holder} does: decode them, such as by '
+          'ImagesFromBytes (fuel.transformers.image), or leave the source '
+          'out, which_sources=(...), so that it stays as it is')
 _TIMES = ('has the type {dtype}, which no {holder} has: cast it to '
           '{number}, Cast(stream, "{number}", which_sources=(...))')
 _WIDE = ('has the type {dtype}, which no {holder} has: cast it to float64, '
@@ -43,9 +46,11 @@ def refusal(value: object, source: str, holder: str) -> TypeError:
     """
     dtype = getattr(value, 'dtype', None)
     kind = getattr(dtype, 'kind', '')
-    if isinstance(value, (str, bytes)) or kind in ('S', 'U', 'T') or (
-            isinstance(value, numpy.ndarray) and kind == 'O' and value.size
-            and isinstance(value.flat[0], (str, bytes))):
+    first = (value.flat[0] if isinstance(value, numpy.ndarray)
+             and kind == 'O' and value.size else value)
+    if isinstance(first, bytes) and kind != 'S':
+        reason = _FILES
+    elif isinstance(first, str) or kind in ('S', 'U', 'T'):
         reason = _STRINGS
     else:
         reason = _REASONS.get(kind, _RAGGED)

@@ -29,9 +29,8 @@ _OF_STREAM = {
     'shuffle': (False, 'DataStream(dataset, shuffle=True, ...)'),
     'sampler': (None, _BY_SAMPLER),
     'batch_sampler': (None, _BY_SAMPLER),
-    'drop_last': (False, (
-        'a scheme whose number of examples the batch size divides, and '
-        "uneven='drop' for ranks"))}
+    'drop_last': (False, 'DataStream(dataset, batch_size=..., drop_last=True)'
+                  )}
 
 
 class Loader(torch.utils.data.DataLoader[Any]):

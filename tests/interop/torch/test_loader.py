@@ -148,6 +148,12 @@ def test_arguments_of_the_stream_are_refused(options):
         Loader(shuffled(), **options)
 
 
+def test_stream_leaves_out_a_short_batch():
+    """The error has the argument."""
+    with pytest.raises(TypeError, match=r'DataStream\(.*, drop_last=True\)'):
+        Loader(shuffled(), drop_last=True)
+
+
 def test_batches_out_of_order_are_refused():
     """A state counts batches in the order of the stream."""
     with pytest.raises(TypeError, match='leave in_order out'):

@@ -173,6 +173,8 @@ def test_padded_batches_become_tensors():
     (['a', 'b'], 'strings.*encode them'),
     (numpy.array(['a', 'b'], object), 'strings'),
     (numpy.array([b'a', b'b']), 'strings'),
+    (numpy.array([b'a', b'bc'], object), 'bytes.*ImagesFromBytes'),
+    ([b'a', b'bc'], 'bytes.*ImagesFromBytes'),
     (numpy.array([None, 1]), 'Python objects'),
     (numpy.array([(1, 2.)] * 2, [('a', int), ('b', float)]),
      r"Rows\('data', field='a'\)"),
