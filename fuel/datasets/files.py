@@ -350,6 +350,9 @@ class FilesDataset(RowsDataset):
     """
 
     unsaved_arguments = ('path', 'follow')
+    instead_of: Mapping[str, str] = {
+        **RowsDataset.instead_of,
+        'columns': "sources=['image', 'label'] chooses sources"}
     # A checksum of the names of the files.
     _names: str | None = None
 

@@ -125,8 +125,9 @@ class DecodingStage(SourcewiseTransformer):
                 f'this stage, in a Mapping, or make an example of each')
         raise TypeError(
             f'{which} must be bytes, got {file!r:.60} '
-            f'({type(file).__name__}): put ToBytes before this stage if '
-            'files are stored as other arrays than of uint8')
+            f'({type(file).__name__}): name the sources with files, '
+            'which_sources=(...), and put ToBytes before this stage if files '
+            'are stored as other arrays than of uint8')
 
     def _content_of(self, file: Mapping[str, Any], which: str) -> Any:
         """Return the bytes of a file that is a dict, as in Hugging Face."""

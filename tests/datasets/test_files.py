@@ -212,6 +212,7 @@ def test_names_that_are_left_out(tmp_path):
     (lambda f: FilesDataset(f, '.png'), FileNotFoundError, r'ends with \.png'),
     (lambda f: FilesDataset(f, [1]), ValueError, 'list of extensions'),
     (lambda f: FilesDataset(f, follow='no'), ValueError, "'anywhere'"),
+    (lambda f: FilesDataset(f, columns=['image']), TypeError, 'sources='),
     (lambda f: FilesDataset([f]), TypeError, 'FilesDataset'),
     (lambda f: FilesDataset(f, sources=('image',)), ValueError, "'image'"),
     (lambda f: FilesDataset(f).get_data(None, [1]), ValueError, '1')])

@@ -125,7 +125,7 @@ def test_images_from_bytes_shrink_to_decodes_at_reduced_scale():
 def test_images_from_bytes_not_bytes_raises_type_error(value):
     """Only bytes are decoded."""
     with pytest.raises(TypeError, match=(
-            "(?s)'image' must be bytes, got.*ToBytes")):
+            "(?s)'image' must be bytes, got.*which_sources=.*ToBytes")):
         first(ImagesFromBytes(DataStream(IterableDataset(
             {'image': [value]}))))
 
@@ -468,7 +468,8 @@ def test_random_crop_bad_input_raises():
     with pytest.raises(ValueError, match='image 1 of the batch has'):
         first(RandomFixedSizeCrop(batches(
             [pixels(1, 5, 5), pixels(1, 5, 4)]), (5, 5)))
-    with pytest.raises(ValueError, match=r'got the shape \(2, 4, 4\)'):
+    with pytest.raises(ValueError, match=(
+            r'got the shape \(2, 4, 4\): name the sources with images')):
         first(RandomFixedSizeCrop(batches(pixels(2, 4, 4)), (2, 2)))
     with pytest.raises(ValueError, match='image 1 of a batch must be an arr'):
         first(RandomFixedSizeCrop(batches(

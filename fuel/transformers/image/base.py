@@ -137,7 +137,8 @@ def images_of(batch: Images) -> Any:
             raise ValueError(
                 'a batch of images must be an array with the axes (batch, '
                 'channel, height, width), or a list of arrays with the axes '
-                f'(channel, height, width); got the shape {batch.shape}')
+                f'(channel, height, width); got the shape {batch.shape}: '
+                'name the sources with images, which_sources=(...)')
         return batch
     place = 0
     try:
