@@ -118,6 +118,35 @@ def test_each_rank_has_a_file(tmp_path):
                 tmp_path / f'{by} again-{rank}').read_bytes()
 
 
+def test_lines_of_ranks_can_be_joined(tmp_path):
+    """They name the rank; a log of an older version is continued."""
+    def build(rank, ranks=4):
+        return log_examples(DataStream(
+            IndexableDataset({'x': numpy.arange(N)}), batch_size=2),
+            tmp_path / 'log').shard(rank, ranks, uneven='uneven')
+
+    for rank in range(4):
+        stream, path = build(rank), tmp_path / f'log-{rank}'
+        iterator = iter(stream)
+        next(iterator)
+        state = stream.state_dict()
+        list(iterator)
+        path.write_text(path.read_text().replace(f'"rank": {rank}, ', ''))
+        assert 'rank' not in lines_of(path)[0]
+        resumed = build(rank)
+        resumed.load_state_dict(state)
+        list(resumed)
+        list(resumed)
+    joined = [line for rank in range(4)
+              for line in lines_of(tmp_path / f'log-{rank}')]
+    assert 4 == sum('rank' not in line for line in joined)
+    assert [[[0, row] for row in range(first, first + 2)]
+            for first in range(0, N, 2)] == [
+        line['examples'] for line in sorted(
+            (line for line in joined if line['epoch']),
+            key=lambda line: (line['item'], line['rank']))]
+
+
 def heads_of(path):
     """Return the numbers of the epochs and items of a log's lines."""
     return [(line['epoch'], line['item']) for line in lines_of(path)]

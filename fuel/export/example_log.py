@@ -26,8 +26,9 @@ def log_examples(stream: StreamLike, path: str | os.PathLike[str],
     """Log the examples from which each item is made, as lines of JSON.
 
     Each line has the number of the epoch since the first, the number of the
-    item among those that the rank gets in the epoch, and the examples of its
-    rows: pairs of the number of the data set and of the row, as
+    item among those that the rank gets in the epoch, the rank if the stream
+    takes the share of one, and the examples of the item's rows: pairs of the
+    number of the data set and of the row, as
     :class:`~fuel.transformers.MarkExamples` counts them. The data do not
     change. Steps that are left out have no line.
 
@@ -333,8 +334,10 @@ class ExampleLog(Transformer):
                 self._offset = max(0, self._next - item)
             item += self._offset
         if not asking.is_replay:
+            rank, ranks = self._share()
             self.lines.write(self.rank_path, {
                 'epoch': self._number, 'item': item,
+                **({'rank': rank} if ranks else {}),
                 **self._described(source_examples(child, 1))})
         self._next = item + 1
         return batch
