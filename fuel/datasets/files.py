@@ -399,6 +399,7 @@ class FilesDataset(RowsDataset):
         readers: dict[str, Reader] = {source: FilesReader(
             source, index, files, source not in STAGES)}
         folders = index.folder_of(files)
+        categories: dict[str, tuple[str, ...]] = {}
         if table is not None:
             if source in table.sources:
                 raise ValueError(
@@ -410,6 +411,7 @@ class FilesDataset(RowsDataset):
                 column.reader.files = table.records.files
         else:
             if arranged.classes:
+                categories['label'] = arranged.classes
                 readers['label'] = ArrayReader(
                     index.path, 'label', arranged.codes[folders], (index,))
             readers['path'] = TextReader(
@@ -419,7 +421,7 @@ class FilesDataset(RowsDataset):
         names = numpy.array(arranged.splits)[folders]
         self._found = {name: numpy.flatnonzero(names == name)
                         for name in sorted(set(arranged.splits)) if name}
-        self.class_names = arranged.classes if 'label' in readers else None
+        self.categories, self.class_names = categories, categories.get('label')
         self._left_out = _left_out(index, files, tables)
 
     def renew(self) -> None:
@@ -473,11 +475,6 @@ class FilesDataset(RowsDataset):
     def split_names(self) -> tuple[str, ...]:
         """Names of the splits that the folder has (tuple of str)."""
         return tuple(self._found if self._splits is None else self._splits)
-
-    @property
-    def categories(self) -> dict[str, tuple[str, ...]]:
-        """The names of the classes, for the source ``label`` (dict)."""
-        return {'label': self.class_names} if self.class_names else {}
 
     def kept_arguments(self) -> Mapping[str, object]:
         """Return the arguments that a saved state must fit, and a checksum of

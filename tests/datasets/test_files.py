@@ -624,6 +624,16 @@ def test_table_beside_the_files_has_the_sources(tmp_path, ending):
     assert 'label' not in FilesDataset(tmp_path, ('.png',)).sources
 
 
+def test_labels_of_a_table_have_no_names(tmp_path):
+    """They are not the numbers of the folders in which the files lie."""
+    write(tmp_path, 'cat/1.png', 'dog/2.png')
+    table(tmp_path / 'metadata.csv', [{'file_name': 'cat/1.png', 'label': 7},
+                                      {'file_name': 'dog/2.png', 'label': 0}])
+    dataset = FilesDataset(tmp_path)
+    assert rows(dataset)['label'] == [7, 0]
+    assert (dataset.categories, dataset.class_names) == ({}, None)
+
+
 def test_each_split_may_have_a_table(tmp_path):
     """So may the folder that has the splits."""
     write(tmp_path, 'train/1.wav', 'train/2.wav', 'test/1.wav')
