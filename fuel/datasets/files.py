@@ -7,6 +7,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, Unpack
 
@@ -14,9 +15,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import written_call
-from fuel.datasets.csv import CSVDataset
 from fuel.datasets.folder_index import FolderIndex, folder_index
-from fuel.datasets.jsonl import JSONLDataset
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import RecordsDataset
 from fuel.datasets.runs import find_sources, stored_sources
@@ -48,11 +47,14 @@ STAGES = {'image': 'ImagesFromBytes', 'audio': 'AudioFromBytes'}
 ENDINGS = {source: tuple([f'.{ending}' for ending, kind in KINDS.items()
                           if kind.stage == stage])
            for source, stage in STAGES.items()}
-# Tables of the files, as Hugging Face names them, and the column with the
-# path of each file.
-TABLES: Mapping[str, type[CSVDataset | JSONLDataset]] = {
-    'metadata.csv': CSVDataset, 'metadata.jsonl': JSONLDataset}
+# Tables of the files, as Hugging Face names them, the class that reads each,
+# and its arguments; and the column with the path of each file.
 NAME = 'file_name'
+AS_TEXT = {'dtypes': {NAME: object}}
+TABLES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
+    'metadata.csv': ('fuel.datasets.csv', 'CSVDataset', AS_TEXT),
+    'metadata.jsonl': ('fuel.datasets.jsonl', 'JSONLDataset', AS_TEXT),
+    'metadata.parquet': ('fuel.interop.arrow', 'ArrowDataset', {})}
 # Most files that are left out, and classes without files, that are shown.
 SHOWN = 3
 # A pipe is opened without waiting for another program that writes to it.
@@ -295,6 +297,8 @@ class FilesDataset(RowsDataset):
     FileNotFoundError
         If there is no such folder, it has no files, a folder beside those of
         classes has none, or a table names a file that is not there.
+    ImportError
+        If there is a ``metadata.parquet``, and PyArrow is not installed.
     ValueError
         If a link leads out of the folder, a table has no column
         ``file_name``, or a split is unknown.
@@ -317,12 +321,14 @@ class FilesDataset(RowsDataset):
     The files are in the order of splits, classes, folders and names. Those
     whose names begin with a dot are left out, and so is ``Thumbs.db``.
 
-    If there is a file ``metadata.csv`` or ``metadata.jsonl`` in the folder, or
+    If there is a file ``metadata.csv``, ``metadata.jsonl`` or
+    ``metadata.parquet`` (which needs the extra ``arrow``) in the folder, or
     one in each split, each of its rows is an example. Its column ``file_name``
     has the path of the file, relative to the table; its other columns are
     sources, in place of ``label`` and ``path``. Their types are found as by
-    :class:`~fuel.datasets.csv.CSVDataset` and
-    :class:`~fuel.datasets.jsonl.JSONLDataset`.
+    :class:`~fuel.datasets.csv.CSVDataset`,
+    :class:`~fuel.datasets.jsonl.JSONLDataset` and
+    :class:`~fuel.interop.arrow.ArrowDataset`.
 
     When a file is read, it is an error if the file is gone, was replaced since
     its folder was listed, or was written to since the epoch began; such
@@ -399,8 +405,9 @@ class FilesDataset(RowsDataset):
         readers: dict[str, Reader] = {source: FilesReader(
             source, index, files, source not in STAGES)}
         folders = index.folder_of(files)
-        categories: dict[str, tuple[str, ...]] = {}
+        categories: dict[str, tuple[Any, ...]] = {}
         if table is not None:
+            categories = dict(table.categories)
             if source in table.sources:
                 raise ValueError(
                     f'{tables[0]} has a column {source!r}, which is the name '
@@ -408,7 +415,8 @@ class FilesDataset(RowsDataset):
             for name, column in find_sources(
                     table, table.sources, stored_sources(table)).items():
                 readers[name] = column.reader
-                column.reader.files = table.records.files
+                if isinstance(table, RecordsDataset):
+                    column.reader.files = table.records.files
         else:
             if arranged.classes:
                 categories['label'] = arranged.classes
@@ -531,27 +539,34 @@ def find_tables(index: FolderIndex) -> list[str]:
 
 
 def _read_tables(index: FolderIndex, names: Sequence[str],
-                 ) -> tuple[RecordsDataset, IndexArray]:
+                 ) -> tuple[Any, IndexArray]:
     """Return the data set of the rows of tables, and the number of the file
     of each row."""
     paths = [os.path.join(index.path, name) for name in names]
-    kinds = {TABLES[os.path.basename(name)] for name in names}
+    kinds = {os.path.basename(name) for name in names}
     if len(kinds) > 1:
         raise ValueError(f'{index.path!r} has tables of two kinds, '
                          f'{", ".join(names)}: leave one kind of them')
-    kind = kinds.pop()
-    table: RecordsDataset
+    module, kind, options = TABLES[kinds.pop()]
     try:
-        table = kind(paths, dtypes={NAME: object})
+        build = getattr(import_module(module), kind)
+    except ImportError as error:
+        raise ImportError(f'{paths[0]}: {error}', name=error.name) from None
+    try:
+        table = build(paths, **options)
+        columns = table.sources
     except ValueError:
-        columns = try_call((NAME,), lambda: kind(paths).sources)
+        columns = try_call((NAME,), lambda: build(paths).sources)
         if NAME in columns:
             raise
+    if NAME not in columns:
         raise ValueError(
             f'{", ".join(paths)}: a table of files has a column {NAME!r}, '
             f'relative to the table, and the columns of this one are '
             f'{", ".join(map(repr, columns))}: rename the column that has '
-            f'the names of the files') from None
+            f'the names of the files')
+    if not table.num_examples:
+        raise ValueError(f'{", ".join(paths)} has no rows')
     rows = numpy.arange(table.num_examples)
     table.sources = (NAME,)
     listed, = table.get_data(None, rows)

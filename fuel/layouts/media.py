@@ -82,11 +82,12 @@ def are_in(folder: str, entries: Entries, kwargs: Mapping[str, Any]) -> bool:
     `kwargs`: arguments of the data set.
     """
     # Imported only for a folder, since most data sets are files.
-    from fuel.datasets.files import ENDINGS, find_tables
+    from fuel.datasets.files import ENDINGS, TABLES, find_tables
     from fuel.datasets.folder_index import folder_index
     media = tuple(itertools.chain.from_iterable(ENDINGS.values()))
     first = list(_first_names(folder, entries))
-    if not _count(first, media) or _count(first, (*DATA_ENDINGS, *SHARDS)):
+    data = (*DATA_ENDINGS, *SHARDS)
+    if not _count(first, media) or _count({*first} - {*TABLES}, data):
         return False
     try:
         index = folder_index(os.path.abspath(folder),
@@ -98,13 +99,13 @@ def are_in(folder: str, entries: Entries, kwargs: Mapping[str, Any]) -> bool:
             raise
         return False
     names = index.names
-    if names.end_with((*DATA_ENDINGS, *SHARDS)).any():
+    tables = find_tables(index)
+    if names.end_with(data).sum() > _count(tables, data):
         return False
     found = names.end_with(media).sum()
     others = names.end_with([*ADVICE.keys() - {*media}]).sum()
-    tables = names.end_with([*TABLES_OF_TEXT]).sum()
-    return bool(found and (find_tables(index) or (
-        found > tables and found >= others)))
+    texts = names.end_with([*TABLES_OF_TEXT]).sum()
+    return bool(found and (tables or (found > texts and found >= others)))
 
 
 def _first_names(folder: str, entries: Entries) -> Iterator[str]:

@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import re
+import sys
 import threading
 import time
 
@@ -13,6 +14,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from PIL import Image
 
+import fuel
 from fuel.config_parser import config
 from fuel.datasets import FilesDataset, folder_index
 from fuel.exceptions import BadRecordsError, StateMismatchError
@@ -707,4 +709,21 @@ def test_missing_file_of_a_table_has_a_remedy(tmp_path):
     with pytest.raises(FileNotFoundError, match=(
             r"row 0: there is no file '2\.png' beside it: restore the file, "
             'or delete the row')):
+        FilesDataset(tmp_path)
+
+
+def test_table_of_parquet_names_the_extra_that_reads_it(
+        tmp_path, monkeypatch):
+    """The error says which file needs it."""
+    write(tmp_path, '1.png', 'metadata.parquet')
+    for name in [name for name in sys.modules if name.startswith(
+            ('fuel.interop.arrow', 'pyarrow'))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, 'pyarrow', None)
+    for load in FilesDataset, fuel.load:
+        with pytest.raises(ImportError, match=(
+                r'metadata\.parquet: pyarrow is not installed: .*arrow')):
+            load(tmp_path)
+    table(tmp_path / 'metadata.csv', [{'file_name': '1.png'}])
+    with pytest.raises(ValueError, match='tables of two kinds'):
         FilesDataset(tmp_path)

@@ -322,7 +322,7 @@ def read_classes(folder):
                'path': Path(path).relative_to(folder).as_posix()}
 
 
-def write_table(folder, count):
+def write_table(folder, count, is_parquet=False):
     """Write pictures, and a table that names them."""
     (folder / 'images').mkdir()
     rows = []
@@ -331,6 +331,12 @@ def write_table(folder, count):
             picture(number, 'PNG'))
         rows.append({'file_name': f'images/{number}.png', 'age': number,
                      'weight': number / 4, 'text': f'a, "{text(number)}"'})
+    if is_parquet:
+        pyarrow = importlib.import_module('pyarrow')
+        importlib.import_module('pyarrow.parquet').write_table(
+            pyarrow.Table.from_pylist(rows[::-1]),
+            folder / 'metadata.parquet', row_group_size=7)
+        return
     with (folder / 'metadata.csv').open(
             'w', newline='', encoding='utf-8') as file:
         writer = csv.DictWriter(file, list(rows[0]))
@@ -366,9 +372,12 @@ PEERS = {
     'tensorflow': Peer(write_examples, read_examples, 'label'),
     'torchvision': Peer(write_classes, read_classes, 'path'),
     'imagefolder': Peer(write_classes, read_imagefolder, 'path'),
-    'imagefolder_table': Peer(write_table, read_imagefolder, 'age')}
+    'imagefolder_table': Peer(write_table, read_imagefolder, 'age'),
+    'imagefolder_parquet': Peer(partial(write_table, is_parquet=True),
+                                read_imagefolder, 'age')}
 # Fuel needs an extra for the others.
-KEPT = [name for name in PEERS if name != 'mds_zstd']
+KEPT = [name for name in PEERS
+        if name not in ('mds_zstd', 'imagefolder_parquet')]
 
 
 def write(name, folder, count):
