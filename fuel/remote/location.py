@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 from fuel.config_parser import config
 from fuel.remote.urls import (
-    StorageOptions, is_spawning, is_url, public_options, shown,
-    without_secrets)
+    StorageOptions, file_name, is_spawning, is_url, public_options,
+    shown, without_secrets)
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.paths import find_in_data_path
 
@@ -249,6 +249,13 @@ def as_path(path: str, storage_options: StorageOptions | None = None) -> str:
             f'storage_options are for URLs, such as s3://bucket/name, and '
             f'{path!r} is the path of a local file: leave them out')
     return path
+
+
+def beside(path: str, ending: str) -> str:
+    """Return the path of a file whose extension alone differs."""
+    if isinstance(path, RemotePath):
+        return path.beside(os.path.splitext(file_name(path))[0] + ending)
+    return os.path.splitext(path)[0] + ending
 
 
 def _open(url: str, options: StorageOptions, is_kept: bool) -> RemoteFile:

@@ -10,7 +10,8 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError
-from fuel.remote.location import RemotePath, ask_all, fixed_path, located
+from fuel.remote.location import (
+    RemotePath, ask_all, beside, fixed_path, located)
 from fuel.remote.urls import file_name
 from fuel.storage.file_bytes import FileBytes, raw_file_at, raw_files_at
 from fuel.storage.npy import StoredArray, open_arrays
@@ -43,7 +44,7 @@ def files_of_tokens(paths: Sequence[str]) -> list[str]:
             tokens = fixed_path(f'{path}.bin')
         elif file_name(path).endswith('.idx') and (
                 raw_file_at(path).read(0, len(MAGIC)) == MAGIC):
-            tokens = fixed_path(_beside(path, '.bin'))
+            tokens = fixed_path(beside(path, '.bin'))
         if tokens is path or tokens not in known:
             found.append(tokens)
     return found
@@ -87,13 +88,6 @@ def open_tokens(paths: Sequence[str], name: str,
     return open_arrays(name, arrays), starts, stops, ends
 
 
-def _beside(path: str, ending: str) -> str:
-    """Return the path of a file whose extension alone differs."""
-    if isinstance(path, RemotePath):
-        return path.beside(os.path.splitext(file_name(path))[0] + ending)
-    return os.path.splitext(path)[0] + ending
-
-
 def _index_of(path: str) -> FileBytes | None:
     """Return the index beside a file of tokens; None if there is none."""
     if not file_name(path).endswith('.bin'):
@@ -102,7 +96,7 @@ def _index_of(path: str) -> FileBytes | None:
     absent = (FileNotFoundError, PermissionError) if isinstance(
         path, RemotePath) else FileNotFoundError
     try:
-        return raw_file_at(_beside(located(path), '.idx'))
+        return raw_file_at(beside(located(path), '.idx'))
     except absent:
         return None
 

@@ -23,6 +23,20 @@ def write_tar(path, members, form=tarfile.PAX_FORMAT):
     return path
 
 
+def index_of(path):
+    """Return DALI's index of an archive, as its wds2idx writes it."""
+    samples = {}
+    with tarfile.open(path) as archive:
+        for info in filter(tarfile.TarInfo.isreg, archive):
+            folder, _, base = info.name.rpartition('/')
+            key, _, extension = base.partition('.')
+            if key:
+                samples.setdefault((folder, key), []).append(
+                    f'{extension} {info.offset_data} {info.size} {info.name}')
+    return f'v1.2 {len(samples)}\n' + ''.join(
+        ' '.join(members) + '\n' for members in samples.values())
+
+
 def npy(array):
     """Return the bytes of a ``.npy`` file."""
     stream = io.BytesIO()

@@ -79,7 +79,9 @@ def expand(files: str | Sequence[str]) -> list[str]:
     if not found:
         raise FileNotFoundError(
             f'there is no file like {os.path.abspath(files)!r}')
-    return found
+    # DALI's index of an archive is not data.
+    indexes = {f'{path[:-4]}.idx' for path in found if path.endswith('.tar')}
+    return [path for path in found if path not in indexes]
 
 
 def fixed_files(reader: str, files: Any,

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,8 @@ from fuel.datasets.shards.table import (
     RecordTable, Scanned, Texts, record_table, refuse_many)
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.tar_headers import read_headers
-from fuel.storage.file_bytes import Ends, FileBytes
+from fuel.remote.location import beside
+from fuel.storage.file_bytes import Ends, FileBytes, raw_file_at
 from fuel.storage.layout import native_type
 from fuel.storage.npy import npy_array, npy_header
 from fuel.storage.spans import ABSENT, FieldType
@@ -43,13 +44,16 @@ COMPRESSED = {b'\x1f\x8b': ('gzip', 'gunzip'), b'BZh': ('bzip2', 'bunzip2'),
               b'\xfd7zXZ\0': ('xz', 'unxz'),
               b'\x28\xb5\x2f\xfd': ('zstd', 'unzstd')}
 # Most arrays of a field whose headers are read to find its type, and the bytes
-# that are read of each.
+# that are read of each; as many headers are read to check an index.
 PROBES = 8
 HEAD = 1 << 12
 # For reading headers: bytes of the smallest and of the largest block, and the
 # gap up to which the next block is larger.
 LOCAL_READS = 1 << 12, 1 << 20, 0
 REMOTE_READS = 1 << 16, 1 << 22, 1 << 20
+# The beginning of an index of DALI, and most bytes of headers before a member.
+INDEX = b'v1.2 '
+MOST_HEADERS = 1 << 16
 # Members of archives may have any size.
 ANY_SIZE = 1 << 63
 
@@ -89,7 +93,8 @@ class TarDataset(ShardDataset):
 
     The headers of all members are read when an archive is opened for the first
     time; their places are kept on disk. After that, only the bytes of the
-    requested samples are read, in any order.
+    requested samples are read, in any order. On a server, an index of DALI
+    beside the archive is used instead, if the headers of some members agree.
 
     Parameters
     ----------
@@ -167,7 +172,8 @@ class TarDataset(ShardDataset):
     noun = 'sample'
 
     def _find_records(self, files: Sequence[FileBytes]) -> RecordTable:
-        return record_table(files, 'tar', scan)
+        return record_table(files, 'tar', partial(
+            scan, dict(zip(files, self.shards, strict=True))))
 
     def _type_of_field(self, field: str, table: RecordTable,
                        files: Sequence[FileBytes]) -> FieldType:
@@ -237,11 +243,57 @@ class _Stream:
         return content
 
 
-def _members(file: FileBytes) -> Iterator[tuple[str, int, int]]:
+def _indexed(file: FileBytes,
+             path: str) -> list[tuple[str, int, int]] | None:
+    """Return the regular files in an archive, as the index of DALI beside it
+    lists them; None if there is no index, or if it does not fit.
+
+    DALI's wds2idx leaves out links, and states wrong places for the long names
+    of GNU. So members must follow each other, and the headers of the first one
+    after each size of headers, and of some others, must be those of the index.
+    """
+    try:
+        index = raw_file_at(beside(path, '.idx'))
+        rows = index.read(0, index.size) if index.size < file.size and (
+            index.read(0, len(INDEX)) == INDEX) else b''
+        words = rows.split()[2:]
+        names = words[3::4]
+        starts, sizes = (numpy.array([*map(int, words[place::4])], numpy.int64)
+                         for place in (1, 2))
+    except (OSError, ValueError, OverflowError):
+        return None
+    # A name with a space is several words, and other signs may be escaped.
+    if len(words) % 4 or not names or b'\\' in rows or (
+            (sizes < 0).any() or (sizes > file.size).any()):
+        return None
+    ends = starts + -(-sizes // BLOCK) * BLOCK
+    before = numpy.append(0, ends[:-1])
+    gaps, firsts = numpy.unique(starts - before, return_index=True)
+    if gaps[-1] > MOST_HEADERS:
+        return None
+    found = [*zip(names, starts.tolist(), sizes.tolist(), strict=True)]
+    for number in {*firsts.tolist(), *numpy.linspace(
+            0, len(found) - 1, PROBES, dtype=int).tolist()}:
+        place = int(before[number])
+        if read_headers(file.read(place, found[number][1] - place), place,
+                        file.size)[0] != [found[number]]:
+            return None
+    members = [(name.decode(errors='surrogateescape'), start, size)
+               for name, start, size in found]
+    # Others may have been added at the end.
+    return None if any(_members(
+        file, int(ends[-1]), members[-1][0])) else members
+
+
+def _members(file: FileBytes, place: int = 0,
+             before: str = '') -> Iterator[tuple[str, int, int]]:
     """Iterate over the regular files in an archive: name, address and size.
 
     The bytes of large members are skipped, and those of small ones are read,
     in blocks that grow.
+
+    `place`: the address of the first header that is read.
+    `before`: name of the member before, for errors.
     """
     head = file.read(0, 8)
     for magic, (name, command) in COMPRESSED.items():
@@ -251,7 +303,7 @@ def _members(file: FileBytes) -> Iterator[tuple[str, int, int]]:
                 f'at their places, in any order: decompress it with '
                 f'{command}')
     least, most, near = REMOTE_READS if file.is_remote else LOCAL_READS
-    size, place, before = least, 0, ''
+    size = least
     while True:
         found, after = read_headers(
             file.read(place, size), place, file.size)
@@ -289,12 +341,16 @@ def _next_member(file: FileBytes, place: int, before: str) -> Member | None:
         ) from error
 
 
-def scan(file: FileBytes) -> Scanned:
-    """Find the samples of an archive."""
+def scan(paths: Mapping[FileBytes, str], file: FileBytes) -> Scanned:
+    """Find the samples of an archive, whose path is in `paths`.
+
+    On a local disk, all headers are read in the time that an index takes.
+    """
+    members = _indexed(file, paths[file]) if file.is_remote else None
     fields: dict[str, tuple[list[int], list[int], list[int]]] = {}
     keys: list[bytes] = []
     last = None
-    for name, start, size in _members(file):
+    for name, start, size in members or _members(file):
         split = split_name(name)
         if split is None:
             continue

@@ -1,12 +1,13 @@
 """Tar archives on a server of byte ranges."""
 import json
+import re
 import tarfile
 
 import numpy
 import pytest
 from numpy.testing import assert_array_equal
 from support.range_server import whole
-from support.tar_files import digits, member, write_tar
+from support.tar_files import digits, index_of, member, write_tar
 
 import fuel
 from fuel import config
@@ -66,6 +67,127 @@ def test_large_members_are_skipped(folder, server):
     assert (bytes([7]) * 3 * MB, '0007') == (found, key)
     # Its first page came with the header.
     assert 2.8 * MB <= server.served_bytes() <= 3.2 * MB
+
+
+@pytest.mark.parametrize('form, time, nbytes', [
+    (tarfile.PAX_FORMAT, .5, 300_000), (tarfile.GNU_FORMAT, 0, 300_000),
+    (tarfile.USTAR_FORMAT, 0, 2_500_000)])
+def test_index_of_dali_takes_the_place_of_headers(
+        folder, server, form, time, nbytes):
+    """Only the headers of some members are read, besides the index: far fewer
+    bytes, or far fewer requests if members are large."""
+    members = [member(f'{number // 15}/{number:02}.BIN',
+                      bytes([number]) * (nbytes + number), mtime=time)
+               for number in range(30)]
+    path = write_tar(folder / 'a.tar', [
+        member('0', type=tarfile.DIRTYPE), *members[:15],
+        member('1', type=tarfile.DIRTYPE), *members[15:]], form)
+    assert 30 == len(TarDataset(server.url('a.tar')))
+    assert len(server.log) > 30 or server.served_bytes() > 20 * nbytes
+    path = path.rename(folder / 'b.tar')
+    (folder / 'b.idx').write_text(index_of(path))
+    del server.log[:]
+    dataset = fuel.load(server.url('b.tar'))
+    assert len(server.log) <= 14
+    assert server.served_bytes() <= 14 * (128 << 10)
+    for one, two in zip(TarDataset(path).get_data(None, [29, 3]),
+                        dataset.get_data(None, [29, 3]), strict=True):
+        assert_array_equal(one, two)
+
+
+def replaced(old, new, count=-1):
+    """Return a function that changes the text of an index."""
+    def change(text):
+        assert old in text
+        return text.replace(old, new, count)
+    return change
+
+
+def overflowing(text):
+    """Return an index whose places overflow twice, and are right again."""
+    words = text.split()
+    start, end = int(words[2 + 4 * 54 + 1]), int(words[2 + 4 * 57 + 1]) - 512
+    most = (1 << 63) - 512
+    for number, place in enumerate([
+            (start, most), (start - (1 << 63), most), (start, end - start)]):
+        first = 2 + 4 * (54 + number) + 1
+        words[first:first + 2] = map(str, place)
+    return f'v1.2 40\n{" ".join(words[2:])}\n'
+
+
+@pytest.mark.parametrize('change', [
+    overflowing, replaced('v1.2', 'v1.1'), lambda text: '',
+    lambda text: 'v1.2 0\n', lambda text: text + 'jpg 512 3\n',
+    lambda text: text[:-1], lambda text: text[:len(text) // 2],
+    lambda text: re.sub(r' \S+$', '', text.replace(
+        'v1.2', 'v1.1'), flags=re.MULTILINE),
+    lambda text: text + text.splitlines()[1] + '\n',
+    lambda text: 'v1.2 39\n' + text.split('\n', 2)[2],
+    lambda text: 'v1.2 39\n' + text[8:text[:-1].rindex('\n') + 1],
+    replaced('/00000.', '/0000 0.'), replaced('/00039.', '/00038.'),
+    replaced('/00017.cls', '/00018.cls'),
+    # Neither this one nor its neighbours are checked.
+    replaced(' 0 part/00035', ' -1 part/00035'),
+    replaced('/00033.cls', '/000\\063\\063.cls'),
+    replaced(' 512 1 ', ' 512 2 '), replaced(' 512 1 ', ' -512 1 '),
+    replaced(' 512 1 ', f' 512 {1 << 62} '), replaced('512', '9' * 30),
+    replaced('512', '9' * 5000), replaced(' 512 1 ', ' 512 1.0 ')])
+def test_index_of_dali_that_does_not_fit_is_not_used(folder, server, change):
+    """The headers are read instead."""
+    path = write_tar(folder / 'a.tar', digits(count=40), tarfile.USTAR_FORMAT)
+    text = index_of(path)
+    (folder / 'a.idx').write_text(change(text))
+    dataset = TarDataset(server.url('a.tar'))
+    for one, two in zip(TarDataset(path)[:], dataset[:], strict=True):
+        assert_array_equal(one, two)
+
+
+def test_index_of_dali_of_an_archive_that_changed_is_not_used(folder, server):
+    """It got members at its end, or others with names of other lengths, or is
+    another one."""
+    path = write_tar(folder / 'a.tar', digits(count=40))
+    (folder / 'a.idx').write_text(index_of(path))
+    for members in (digits(count=41), digits(count=39), digits(100, 40), [
+            *digits(count=20), ('z', b''), *digits(20, 20)]):
+        write_tar(path, members)
+        dataset = TarDataset(server.url('a.tar'))
+        for one, two in zip(TarDataset(path)[:], dataset[:], strict=True):
+            assert_array_equal(one, two)
+
+
+def test_index_of_dali_does_not_cost_more_than_the_headers(folder, server):
+    """It leaves out a large member, is of something else, or is too long."""
+    for name, change in (
+            ('a', str), ('b', lambda text: 'MMIDIDX' + '0' * (3 * MB)),
+            ('c', lambda text: text + '\n' * (5 * MB))):
+        path = write_tar(folder / f'{name}.tar', [
+            ('a.x', b'1'), ('.hidden', bytes(4 * MB)), ('b.x', b'2')])
+        path.with_suffix('.idx').write_text(change(index_of(path)))
+        dataset = TarDataset(server.url(path.name))
+        assert [b'1', b'2'] == dataset[:][0].tolist()
+    assert server.served_bytes() <= 1 * MB
+
+
+def test_links_that_an_index_of_dali_leaves_out_are_refused(folder, server):
+    """As without the index."""
+    first, *rest = digits(count=40)
+    path = write_tar(folder / 'a.tar', [first, member(
+        'a.x', linkname='b', type=tarfile.SYMTYPE), *rest])
+    (folder / 'a.idx').write_text(index_of(path))
+    with pytest.raises(ValueError, match="'a.x' is a link"):
+        TarDataset(server.url('a.tar'))
+
+
+def test_places_of_long_names_of_gnu_are_not_those_of_dali(folder, server):
+    """GNU tar, which it asks for them, takes their headers for content."""
+    path = write_tar(folder / 'a.tar', [
+        (f'{number:0{100 + number % 2}}.x', b'%d' % number)
+        for number in range(9)], tarfile.GNU_FORMAT)
+    (folder / 'a.idx').write_text(re.sub(
+        r'(?<=x )(\d+)(?= 1 \d{101})', lambda found: str(
+            int(found[0]) - 1024), index_of(path)))
+    dataset = TarDataset(server.url('a.tar'))
+    assert [b'%d' % number for number in range(9)] == dataset[:][0].tolist()
 
 
 def test_epoch_fetches_each_member_once(folder, server):
