@@ -279,7 +279,7 @@ def _said_before(name: str, saved: object, present: object) -> bool:
         # Saved next to `shape`, or although there were no options.
         return name == 'window_shape' or (
             name == 'storage_options' and saved == {})
-    if name in ('drop_last', 'flat_targets'):
+    if name in ('drop_last', 'flat_targets', 'shrink'):
         # Releases without this argument behaved as if it were False.
         return saved is None and present is False
     if name == 'files':

@@ -38,7 +38,8 @@ LOADERS = """\
                 stream, draws='example', which_sources='image')
         else:
             stream = MinimumImageDimensions(
-                stream, (72, 72), which_sources='image')
+                stream, (72, 72), 'bilinear', shrink=True,
+                which_sources='image')
             stream = CenterCrop(stream, (64, 64), which_sources='image')
         return Normalize(
             stream, (.485, .456, .406), (.229, .224, .225), 1 / 255,

@@ -475,11 +475,14 @@ def nearest(image, height, width):
 @given(image_cases())
 def test_image_sizes_equal_indexing(case):
     """Images are enlarged, resized and cut out of the middle."""
-    def enlarge(image):
-        scale = max(7 / image.shape[1], 7 / image.shape[2], 1)
+    def enlarge(image, least=1):
+        scale = max(7 / image.shape[1], 7 / image.shape[2], least)
         height, width = (round(size * scale, 9) for size in image.shape[1:])
         return image if scale == 1 else nearest(
             image, math.ceil(height), math.ceil(width))
+
+    def resize(image):
+        return enlarge(image, 0)
 
     def crop(image):
         top, left = (image.shape[1] - 3) // 2, (image.shape[2] - 4) // 2
@@ -488,6 +491,9 @@ def test_image_sizes_equal_indexing(case):
     check(case, lambda stream: MinimumImageDimensions(
         stream, (7, 7), which_sources='x'),
         each_image(case, enlarge, 'list'))
+    check(case, lambda stream: MinimumImageDimensions(
+        stream, (7, 7), shrink=True, which_sources='x'),
+        each_image(case, resize, 'list'))
     check(case, lambda stream: Resize(
         stream, (5, 3), 'nearest', which_sources='x'),
         each_image(case, lambda image: nearest(image, 5, 3), 'stack'))

@@ -62,7 +62,8 @@ class Resize(FixedSizeStage):
     ----------
     shape : (int, int)
         Height and width. Proportions are not kept; to keep them, use
-        :class:`MinimumImageDimensions` and :class:`CenterCrop` instead.
+        :class:`MinimumImageDimensions` with ``shrink=True`` and
+        :class:`CenterCrop` instead.
     resample : str or dict, optional
         The filter: ``'nearest'``, ``'box'``, ``'bilinear'`` (the default),
         ``'hamming'``, ``'bicubic'`` or ``'lanczos'``; a dict has the filter
@@ -198,11 +199,15 @@ class MinimumImageDimensions(ImageStage):
     ----------
     minimum_shape : (int, int)
         Least height and least width of the results. Images that are large
-        enough pass through unchanged.
+        enough pass through unchanged, unless `shrink` is True.
     resample : str or dict, optional
         The filter: ``'nearest'`` (the default), ``'box'``, ``'bilinear'``,
         ``'hamming'``, ``'bicubic'`` or ``'lanczos'``; a dict has the filter
         of each source.
+    shrink : bool, optional
+        Whether images that are larger are made smaller, to the least height
+        or the least width. With ``(256, 256)`` the shorter side of each image
+        then is 256. Defaults to False.
     num_threads, produces_examples, which_sources, iteration_scheme
         See :mod:`fuel.transformers`.
     axis_labels
@@ -244,9 +249,10 @@ class MinimumImageDimensions(ImageStage):
     keeps = frozenset[str]()
 
     def __init__(self, data_stream: StreamLike, minimum_shape: Sequence[int],
-                 resample: Filter = 'nearest',
+                 resample: Filter = 'nearest', shrink: bool = False,
                  **kwargs: Unpack[ImageOptions]) -> None:
         self.minimum_shape = as_shape('minimum_shape', minimum_shape)
+        self.shrink = bool(shrink)
         super().__init__(data_stream, **kwargs)
         self.resample = check_filter(
             resample, RESIZE_FILTERS, self.which_sources)
@@ -256,7 +262,7 @@ class MinimumImageDimensions(ImageStage):
         """Return an image that is large enough."""
         example = numpy.asarray(source_example)
         self._verify_image((), [example], source_name)
-        return self._enlarge(example, filter_of(self.resample, source_name))
+        return self._scale(example, filter_of(self.resample, source_name))
 
     def transform_source_batch(self, source_batch: Images,
                                source_name: str) -> list[Any]:
@@ -265,7 +271,7 @@ class MinimumImageDimensions(ImageStage):
         self._verify_image(('batch',), images, source_name)
         resample = filter_of(self.resample, source_name)
         return map_images(
-            lambda place: self._enlarge(images[place], resample), len(images),
+            lambda place: self._scale(images[place], resample), len(images),
             self.num_threads)
 
     def _verify_image(self, before: tuple[str, ...], images: list[Image],
@@ -281,30 +287,30 @@ class MinimumImageDimensions(ImageStage):
             axes = 3
         self._verify((*before, *IMAGE_AXES[-axes:]), source, images)
 
-    def _enlarge(self, image: Image, resample: str) -> Any:
+    def _scale(self, image: Image, resample: str) -> Any:
         if image.ndim not in (2, 3):
             raise NotImplementedError(
                 'images must have the axes (height, width) or (channel, '
                 f'height, width), got the shape {image.shape}')
-        shape = enlarged(image.shape[-2:], self.minimum_shape)
+        shape = scaled(image.shape[-2:], self.minimum_shape, self.shrink)
         if shape == image.shape[-2:]:
             return image
         check_size(shape)
         return resize_image(image, shape, resample)
 
 
-def enlarged(shape: tuple[int, int],
-             minimum: tuple[int, int]) -> tuple[int, int]:
+def scaled(shape: tuple[int, int], minimum: tuple[int, int],
+           shrink: bool) -> tuple[int, int]:
     """Return the smallest shape of at least `minimum`, of equal proportions.
 
-    A shape that is large enough is returned unchanged.
+    `shrink`: False returns a shape that is large enough unchanged.
     """
     height, width = shape
     least_height, least_width = minimum
     if not height or not width:
         raise ValueError(f'an image without pixels, of the shape {shape}, '
-                         'cannot be enlarged')
-    if height >= least_height and width >= least_width:
+                         'cannot be resized')
+    if not shrink and height >= least_height and width >= least_width:
         return height, width
     # Computed in integers, since a rounded factor could be a pixel off.
     if least_height * width >= least_width * height:
