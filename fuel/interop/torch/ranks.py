@@ -120,4 +120,5 @@ def _check_even(stream: Any, num_ranks: int, by: str) -> None:
         f'{reason} by {num_ranks} ranks, and in distributed training a rank '
         'with fewer batches leaves the others waiting: pass uneven="drop" to '
         'leave out the last of them, "pad" to repeat some, "uneven" if ranks '
-        'need no equal numbers, or by="example" to split each batch')
+        'need no equal numbers, or by="example" to split each batch; with '
+        'shard=None each rank reads the whole stream, as for validation')
