@@ -66,9 +66,10 @@ class ColumnReader(FieldReader):
 
     def prefetch_budget(self, rows: slice | IndexArray) -> int | None:
         """See :meth:`Reader.prefetch_budget`."""
-        for one in self._packed.values():
-            return one.decoded.store.cache.budget // 2
-        return super().prefetch_budget(rows)
+        if not self._packed:
+            return super().prefetch_budget(rows)
+        first = next(iter(self._packed.values()))
+        return first.decoded.store.cache.budget // 2
 
     def prefetch(self, rows: IndexArray, budget: int,
                  ahead: Any = None) -> int | None:
