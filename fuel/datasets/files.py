@@ -6,9 +6,8 @@ import io
 import os
 import stat
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from pathlib import PurePosixPath
 from typing import Any, NamedTuple, Unpack
 
 import numpy
@@ -164,7 +163,8 @@ class Arranged(NamedTuple):
         no files, or none that belong to a split.
     `classes`: the names of the classes; () if there is one class only.
     `codes`: for each folder, the number of its class; -1 if it has no class.
-    `empty`: folders that seem to be classes, and have no files.
+    `empty`: folders beside those of classes, without files, unless the class
+        has files in another split.
     """
 
     order: IndexArray
@@ -184,12 +184,13 @@ def arrange(index: FolderIndex, files: IndexArray) -> Arranged:
     """
     bounds = files.searchsorted(index.bounds)
     used = numpy.flatnonzero(numpy.diff(bounds)).tolist()
-    paths = {number: PurePosixPath(index.folders[number]).parts
-             for number in used}
+    every = [tuple(filter(None, folder.split('/')))
+             for folder in index.folders]
+    paths = {number: every[number] for number in used}
     depth = branch(paths.values(), 0, SPLITS.fullmatch)
     found = {name_at(path, depth) for path in paths.values()} - {''}
     named = list(filter(SPLITS.fullmatch, found))
-    splits, split_level = [''] * len(index.folders), -1
+    splits, split_level = [''] * len(every), -1
     if len(named) > 1 or (named and len(found) == 1):
         for number, path in paths.items():
             splits[number] = name_at(path, depth)
@@ -200,57 +201,36 @@ def arrange(index: FolderIndex, files: IndexArray) -> Arranged:
                 for number, path in paths.items()}
     classes = sorted({*class_of.values()} - {''})
     known = {name: code for code, name in enumerate(classes)}
-    codes = numpy.full(len(index.folders), -1)
-    for number, name in class_of.items():
-        codes[number] = known.get(name, -1)
-    order = numpy.concatenate([files[slice(*bounds[number:number + 2])]
-                               for number in sorted(used, key=lambda number: (
-                                   splits[number], class_of[number],
-                                   index.folders[number]))])
-    return Arranged(
-        order, splits, tuple(classes) if len(classes) > 1 else (), codes,
-        _without_files(index, used, depth, classes, split_level))
-
-
-def _without_files(index: FolderIndex, used: Sequence[int], level: int,
-                   classes: Sequence[str], split_level: int) -> list[str]:
-    """Return the folders that seem to be classes, and have no files.
-
-    A class that has files in another split is not returned.
-
-    `used`: the numbers of the folders with examples.
-    `level`, `split_level`: number of folders above a class, and above a split.
-    """
-    chosen = {index.folders[number] for number in used}
-    beside = _above(chosen)
+    codes = numpy.full(len(every), -1)
+    codes[used] = [known.get(name, -1) for name in class_of.values()]
+    in_order = sorted(used, key=lambda number: (
+        splits[number], class_of[number], index.folders[number]))
+    order = numpy.concatenate([
+        files[bounds[number]:bounds[number + 1]] for number in in_order])
+    # The folders whose folders are classes.
+    above = {path[:depth] for path in paths.values() if path[depth:]}
     if len(classes) < 2:
-        # The only class was passed over.
-        beside -= chosen
-    filled = [index.folders[number] for number in numpy.flatnonzero(
-        numpy.diff(index.bounds))]
-    has_files = {*filled, *_above(filled)}
-    found = []
-    for folder in index.folders[1:]:
-        parent, _, name = folder.rpartition('/')
-        place = folder.count('/')
-        if folder not in has_files and parent in beside and (
-                place != split_level and name not in classes) and (
-                    place == level or len(classes) < 2):
-            found.append(folder)
-    return found
+        # The only class was passed over, at an unknown level.
+        above = {path[:level] for path in paths.values()
+                 for level in range(len(path)) if level != split_level
+                 }.difference(paths.values())
+    empty = ['/'.join(path) for path in _without_files(index, every)
+             if path[:-1] in above and path[-1] not in classes]
+    return Arranged(order, splits, tuple(classes) if len(classes) > 1 else (),
+                    codes, empty)
 
 
-def _above(folders: Iterable[str]) -> set[str]:
-    """Return all folders that folders lie in."""
-    found: set[str] = set()
-    for each in folders:
-        folder = each
-        while folder:
-            folder = folder.rpartition('/')[0]
-            if folder in found:
-                break
-            found.add(folder)
-    return found
+def _without_files(index: FolderIndex, paths: Sequence[tuple[str, ...]],
+                   ) -> list[tuple[str, ...]]:
+    """Return the folders that have no files, nor have the folders in them.
+
+    `paths`: the paths of all folders of the index.
+    """
+    filled = {paths[number][:level]
+              for number in numpy.flatnonzero(
+                  numpy.diff(index.bounds)).tolist()
+              for level in range(len(paths[number]) + 1)}
+    return [path for path in paths[1:] if path not in filled]
 
 
 @do_not_pickle_attributes('readers')

@@ -185,8 +185,7 @@ def folder_index(path: str, anywhere: bool) -> FolderIndex:
     `anywhere`: whether links may lead out of the folder.
     """
     where, key = [KeptFolder(path)], f'files {anywhere}'
-    kept = kept_arrays(where, key)
-    known = None if kept is None else _restored(path, anywhere, kept)
+    known = _restored(path, anywhere, kept_arrays(where, key) or {})
     if known is not None and known.is_current():
         return known
     index = _list_all(path, anywhere, {} if known is None
