@@ -421,12 +421,12 @@ class FilesDataset(RowsDataset):
 
     def _choose(self, index: FolderIndex) -> tuple[str, IndexArray]:
         """Return the name of the source, and the files that are examples."""
+        given = {ending.lower() for ending in self.endings or ()}
         kinds = ENDINGS if self.endings is None else {
             next((source for source, known in ENDINGS.items()
-                  if {*self.endings} <= {*known}), 'file'): self.endings}
+                  if given <= {*known}), 'file'): tuple(given)}
         for source, endings in kinds.items():
-            found = numpy.flatnonzero(index.names.end_with(
-                [ending.lower() for ending in endings]))
+            found = numpy.flatnonzero(index.names.end_with(endings))
             if len(found):
                 return source, found
         if self.endings is not None or not len(index.names):

@@ -147,7 +147,9 @@ def test_kinds_of_files(tmp_path):
     assert "ImagesFromBytes(stream, which_sources=('image',))" in str(dataset)
     some = FilesDataset(tmp_path, endings=('.TXT', '.flac'))
     assert rows(some)['file'] == [b'a/1.txt', b'b/2.FLAC', b'b/2.txt']
-    assert FilesDataset(tmp_path, endings=['.wav']).sources[0] == 'audio'
+    for ending in '.wav', '.WAV':
+        assert rows(FilesDataset(tmp_path, endings=[ending]))['audio'] == [
+            b'a/1.wav']
     assert eval(repr(some)).num_examples == 3
     with pytest.raises(FileNotFoundError, match=(
             r"none of the 5 files .* ends with \.npy; there is 'a/1\.png'")):
