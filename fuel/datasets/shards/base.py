@@ -203,8 +203,9 @@ class ShardDataset(FileRowsDataset):
             yield f'{stage}(stream, which_sources={tuple(sources)})'
 
     def kept_checksums(self) -> Sequence[str]:
-        """Return a checksum of the keys of the records and of the sizes of
-        their fields; none before the shards are opened."""
+        """Return a checksum of the keys of the records, of the sizes of their
+        fields and, if known, of their contents; none before the shards are
+        opened."""
         table: RecordTable | None = vars(self).get('_table')
         return () if table is None else [table.checksum]
 

@@ -103,11 +103,13 @@ class Scanned(NamedTuple):
         number of these bytes, for each record; the address is `ABSENT` in a
         record without the field.
     `keys`: the keys of the records; None if they have no keys.
+    `content`: a checksum of the contents; 0 if none is known.
     """
 
     total: int
     fields: Mapping[str, tuple[Ends, Ends]]
     keys: Texts | None = None
+    content: int = 0
 
 
 #: Finds the records of a file.
@@ -121,12 +123,14 @@ class RecordTable:
     `fields`: as in :class:`Scanned`, over all files; addresses are those in
         each file.
     `keys`: the keys of the records; None if they have no keys.
+    `contents`: a checksum of the contents of each file, or 0.
     """
 
     def __init__(self, bounds: IndexArray,
                  fields: Mapping[str, tuple[Ends, Ends]],
-                 keys: Texts | None) -> None:
+                 keys: Texts | None, contents: Ends) -> None:
         self.bounds, self.fields, self.keys = bounds, fields, keys
+        self.contents = contents
 
     def __len__(self) -> int:
         return int(self.bounds[-1])
@@ -145,8 +149,8 @@ class RecordTable:
 
     @cached_property
     def checksum(self) -> str:
-        """A checksum of the keys of the records and of the sizes of their
-        fields, but not of the places in the files."""
+        """A checksum of the keys of the records, of the sizes of their fields
+        and of their contents, if known, but not of the places in the files."""
         # Needed only when a state is saved or loaded.
         from hashlib import blake2b
         digest = blake2b(json.dumps([*self.fields]).encode(), digest_size=16)
@@ -156,6 +160,8 @@ class RecordTable:
         if self.keys is not None:
             digest.update(self.keys.ends.tobytes())
             digest.update(self.keys.content.tobytes())
+        if self.contents.any():
+            digest.update(self.contents.tobytes())
         return digest.hexdigest()
 
     def in_joined(self, name: str, origins: Ends) -> tuple[Ends, Ends]:
@@ -213,8 +219,9 @@ def _joined(found: Sequence[Scanned]) -> RecordTable:
             numpy.concatenate([one.content for one in every]),
             numpy.concatenate([one.ends + shift for one, shift in zip(
                 every, lengths.tolist(), strict=False)]))
-    return RecordTable(numpy.cumsum([0, *counts]).astype(numpy.intp), fields,
-                       keys)
+    return RecordTable(
+        numpy.cumsum([0, *counts]).astype(numpy.intp), fields, keys,
+        numpy.array([one.content for one in found], numpy.int64))
 
 
 def _arrays(table: RecordTable) -> dict[str, NDArray[Any]]:
@@ -222,6 +229,7 @@ def _arrays(table: RecordTable) -> dict[str, NDArray[Any]]:
     names = json.dumps([*table.fields]).encode()
     arrays: dict[str, NDArray[Any]] = {
         'bounds': table.bounds.astype(numpy.int64),
+        'contents': table.contents,
         'names': numpy.frombuffer(names, numpy.uint8)}
     for number, (starts, sizes) in enumerate(table.fields.values()):
         arrays[f'starts{number}'], arrays[f'sizes{number}'] = starts, sizes
@@ -237,6 +245,7 @@ def _restored(arrays: Arrays,
     arrays are not sound."""
     try:
         bounds = _checked(arrays['bounds'], len(files) + 1)
+        contents = _checked(arrays['contents'], len(files))
         count = int(bounds[-1])
         _require(bounds[0] == 0 and (numpy.diff(bounds) >= 0).all())
         stops = numpy.repeat([file.size for file in files],
@@ -260,7 +269,7 @@ def _restored(arrays: Arrays,
             keys = Texts(content, ends)
     except (KeyError, ValueError, TypeError):
         return None
-    return RecordTable(bounds.astype(numpy.intp), fields, keys)
+    return RecordTable(bounds.astype(numpy.intp), fields, keys, contents)
 
 
 def _checked(array: NDArray[Any], length: int) -> Ends:

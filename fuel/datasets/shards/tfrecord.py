@@ -59,19 +59,25 @@ def is_tfrecord(head: bytes) -> bool:
 
 def scan(file: FileBytes) -> Scanned:
     """Find the records of a file by their lengths; the checksum of the data
-    counts as a part of a record."""
-    starts, sizes = array('q'), array('q')
+    counts as a part of a record.
+
+    The checksums of the records are those of their contents. Each lies before
+    the next header, and is read with it.
+    """
+    starts, sizes, checksums = array('q'), array('q'), bytearray()
     page, first, at = b'', 0, 0
     with file.open() as stream:
         while at < file.size:
             if at + _HEAD.size > first + len(page):
+                first = max(0, at - _CRC)
                 if file.is_remote:
-                    stream.seek(at)
+                    stream.seek(first)
                     page = stream.read(_REMOTE_PAGE)
                 else:
-                    page = file.read(at, _PAGE)
-                first = at
-            head = page[at - first:at - first + _HEAD.size]
+                    page = file.read(first, _PAGE)
+            place = at - first
+            head = page[place:place + _HEAD.size]
+            checksums += page[place - _CRC:place]
             if not is_tfrecord(head):
                 raise _bad_header(file, len(starts), at, head)
             size = _HEAD.unpack(head)[0] + _CRC
@@ -85,9 +91,11 @@ def scan(file: FileBytes) -> Scanned:
             starts.append(at)
             sizes.append(size)
             at += size
+    checksums += file.read(max(0, file.size - _CRC), _CRC)
     return Scanned(len(starts), {RECORD: (
         numpy.frombuffer(starts, numpy.int64),
-        numpy.frombuffer(sizes, numpy.int64))})
+        numpy.frombuffer(sizes, numpy.int64))},
+        content=masked_crc(checksums))
 
 
 def _bad_header(file: FileBytes, record: int, at: int,

@@ -312,6 +312,38 @@ def test_file_that_is_cut_while_in_use_is_an_error(folder, dataset):
         next(stream.get_epoch_iterator())
 
 
+@pytest.mark.parametrize('count', [10, 1000])
+def test_state_notices_swapped_files(tmp_path, count):
+    """Records are without keys, and all have one size here, but each has a
+    checksum, for which the index on disk has one too."""
+    config.remote_cache_path = str(tmp_path / 'cache')
+    paths = [tmp_path / 'a', tmp_path / 'b']
+
+    def new(*records):
+        for path, numbers in zip(paths, records, strict=True):
+            write_tfrecord(path, [b'%09d' % number for number in numbers])
+        return again()
+
+    def again():
+        return DataStream(TFRecordDataset(paths), batch_size=7, shuffle=True,
+                          seed=3)
+
+    first, second = range(count), range(count, 2 * count)
+    stream = new(first, second)
+    seen = next(stream.get_epoch_iterator())[0].tolist()
+    state = stream.state_dict()
+    stream = again()
+    stream.load_state_dict(state)
+    for batch, in stream.get_epoch_iterator():
+        seen += batch.tolist()
+    assert [b'%09d' % number for number in range(2 * count)] == sorted(seen)
+    for records in ([second, first], [first, [*second[:-1], 0]],
+                    [first, [0, *second[1:]]]):
+        with pytest.raises(StateMismatchError, match=(
+                r"by the field 'data_id', the checksums of data set 0 \(TFR")):
+            new(*records).load_state_dict(state)
+
+
 def test_index_is_kept(tmp_path):
     """Large records are hopped over; later, no header is read."""
     config.remote_cache_path = str(tmp_path / 'cache')
