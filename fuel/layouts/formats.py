@@ -85,6 +85,11 @@ ADVICE = {
         ('.avi', '.mkv', '.mov', '.mp4', '.webm'),
         'video is not read by Fuel: extract its frames, such as with ffmpeg')}
 
+LISTING = ('a folder at a URL is not listed: list the URLs of its files, or '
+           'write braces, such as {000..012}; of MDS, name the folder of an '
+           'index.json; copy a folder of pictures or of audio files, or pack '
+           'the files into tar archives')
+
 
 def format_of(path: str, has_dtype: bool = False) -> str:
     """Return the format of a file: 'hdf5', 'npy', 'npz', 'parquet', 'arrow',
@@ -109,7 +114,7 @@ def format_of(path: str, has_dtype: bool = False) -> str:
         return _format_of_file(path)
     except TimeoutError:
         raise
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
         if is_stem(path):
             return 'binary'
         # For a folder, a server may answer with any error.
@@ -119,6 +124,8 @@ def format_of(path: str, has_dtype: bool = False) -> str:
                 return 'zarr'
             if _has_object(path.joined(INDEX)):
                 return 'mds'
+            if isinstance(error, FileNotFoundError) or not file_name(path):
+                raise FileNotFoundError(f'{error}; {LISTING}') from None
         raise
 
 

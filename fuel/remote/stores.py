@@ -342,7 +342,8 @@ class S3Store:
 
     async def fetch(self, start: int, stop: int, validator: str) -> Answer:
         """See :class:`ByteStore`."""
-        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.exceptions import (
+            BotoCoreError, ClientError, ParamValidationError)
         match = {'IfMatch': validator} if validator else {}
         filesystem = self._filesystem
         try:
@@ -354,6 +355,10 @@ class S3Store:
             return await self._answer(reply, start, stop)
         except ClientError as error:
             return self._failed(error)
+        except ParamValidationError as error:
+            raise FileNotFoundError(
+                f'the URL does not name an object in a bucket: '
+                f'{" ".join(str(error).split())}') from None
         except (TimeoutError, BotoCoreError, OSError) as error:
             if isinstance(error, TransientError):
                 raise

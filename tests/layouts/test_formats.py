@@ -274,6 +274,19 @@ def test_zarr_store_at_a_url_has_an_object_of_json(
         assert server.log[-1][0] == '/data/.zgroup?download=1'
 
 
+def test_folder_at_a_url_is_an_error_with_advice(tmp_path):
+    """It is not listed, unless an index of MDS is in it."""
+    (tmp_path / 'data').mkdir()
+    with serving(tmp_path) as server:
+        for name in 'data', 'data/', 'none':
+            with pytest.raises(FileNotFoundError, match=(
+                    f'{name}: .* not listed: .* braces')):
+                fuel.load(server.url(name))
+        with pytest.raises(FileNotFoundError) as caught:
+            fuel.load(server.url('data/x.tar'))
+        assert 'listed' not in str(caught.value)
+
+
 def test_files_of_several_formats_or_layouts_are_refused(tmp_path):
     """The error names two files that differ."""
     numpy.save(tmp_path / 'x.npy', numpy.arange(3))

@@ -3,17 +3,42 @@ import itertools
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
+from moto.server import DomainDispatcherApplication, ThreadedMotoServer
 
 from fuel import config
 
 KEY, SECRET = 'an-access-key', 'a-secret-key'
 NUMBERS = itertools.count()
+ASKED = []
+
+
+class NotingApplication(DomainDispatcherApplication):
+    """Adds the path and the range of each request to ``ASKED``."""
+
+    def __call__(self, environ, start_response):
+        """Answer a request."""
+        ASKED.append((environ['PATH_INFO'], environ.get('HTTP_RANGE', '')))
+        return super().__call__(environ, start_response)
+
+
+@pytest.fixture
+def asked():
+    """Return the list of requests that the server gets from now on."""
+    ASKED.clear()
+    return ASKED
 
 
 @pytest.fixture(scope='session')
 def endpoint():
     """Run the server."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr('moto.moto_server.threaded_moto_server.'
+                      'DomainDispatcherApplication', NotingApplication)
+        yield from run_server()
+
+
+def run_server():
+    """Yield the URL of a server, which then ends."""
     server = ThreadedMotoServer(ip_address='127.0.0.1', port=0,
                                 verbose=False)
     server.start()
