@@ -2,7 +2,6 @@
 
 All lengths in a record are checked before they are used.
 """
-from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
@@ -23,6 +22,7 @@ cdef enum:
     MESSAGE = 2
     FOUR_BYTES = 5
 
+DAMAGED = 'it is not a tf.train.Example, or is damaged'
 # The checksum of each byte, followed by 0 to 7 zeros.
 cdef uint32_t[8][256] TABLES
 
@@ -83,14 +83,13 @@ cdef struct Field:
     # A field of a message of protobuf: its number and type, and its content.
     uint64_t number
     int kind
-    uint64_t value
     const uint8_t *start
     const uint8_t *end
 
 
 cdef const uint8_t *next_varint(const uint8_t *at, const uint8_t *end,
-                                uint64_t *value) noexcept nogil:
-    """Read an integer; return the place after it, NULL if it is damaged."""
+                                uint64_t *value) except NULL:
+    """Read an integer; return the place after it."""
     cdef int shift = 0
     value[0] = 0
     while at < end and shift < 70:
@@ -99,47 +98,29 @@ cdef const uint8_t *next_varint(const uint8_t *at, const uint8_t *end,
             return at + 1
         at += 1
         shift += 7
-    return NULL
+    raise ValueError(DAMAGED)
 
 
 cdef const uint8_t *next_field(const uint8_t *at, const uint8_t *end,
-                               Field *field) noexcept nogil:
-    """Read a field; return the place after it, NULL if it is damaged."""
-    cdef uint64_t tag
-    at = next_varint(at, end, &tag)
-    if at == NULL or not tag >> 3:
-        return NULL
-    field.number, field.kind, field.start = tag >> 3, tag & 7, at
-    if field.kind == VARINT:
-        at = next_varint(at, end, &field.value)
-        if at == NULL:
-            return NULL
-        field.end = at
-        return at
-    if field.kind == MESSAGE:
-        at = next_varint(at, end, &field.value)
-        if at == NULL:
-            return NULL
-    elif field.kind == EIGHT_BYTES:
-        field.value = 8
-    elif field.kind == FOUR_BYTES:
-        field.value = 4
-    else:
-        return NULL
-    if field.value > <uint64_t>(end - at):
-        return NULL
-    field.start = at
-    field.end = at + field.value
-    return field.end
-
-
-cdef const uint8_t *field_after(const uint8_t *at, const uint8_t *end,
-                                Field *field) except NULL:
+                               Field *field) except NULL:
     """Read a field; return the place after it."""
-    at = next_field(at, end, field)
-    if at == NULL:
-        raise ValueError('it is not a tf.train.Example, or is damaged')
-    return at
+    cdef uint64_t tag, size = 0
+    field.start = at = next_varint(at, end, &tag)
+    field.number, field.kind = tag >> 3, tag & 7
+    if field.kind == VARINT:
+        at = next_varint(at, end, &tag)
+    elif field.kind == MESSAGE:
+        field.start = at = next_varint(at, end, &size)
+    elif field.kind == EIGHT_BYTES:
+        size = 8
+    elif field.kind == FOUR_BYTES:
+        size = 4
+    else:
+        field.number = 0
+    if not field.number or size > <uint64_t>(end - at):
+        raise ValueError(DAMAGED)
+    field.end = at + size
+    return field.end
 
 
 def parse_example(const uint8_t[::1] record):
@@ -162,7 +143,7 @@ def parse_example(const uint8_t[::1] record):
     cdef const uint8_t *end = at + record.shape[0]
     cdef dict found = {}
     while at < end:
-        at = field_after(at, end, &field)
+        at = next_field(at, end, &field)
         if field.kind != MESSAGE:
             continue
         if field.number == 1:
@@ -181,12 +162,12 @@ cdef int add_features(const uint8_t *at, const uint8_t *end,
     cdef bytes name
     cdef tuple values
     while at < end:
-        at = field_after(at, end, &entry)
+        at = next_field(at, end, &entry)
         if entry.number != 1 or entry.kind != MESSAGE:
             continue
         name, values, place = b'', (0, ()), entry.start
         while place < entry.end:
-            place = field_after(place, entry.end, &part)
+            place = next_field(place, entry.end, &part)
             if part.kind != MESSAGE:
                 continue
             if part.number == 1:
@@ -198,8 +179,7 @@ cdef int add_features(const uint8_t *at, const uint8_t *end,
 
 
 cdef bytes bytes_of(Field field):
-    return PyBytes_FromStringAndSize(<const char *>field.start,
-                                     field.end - field.start)
+    return (<const char *>field.start)[:field.end - field.start]
 
 
 cdef tuple values_of(Field feature):
@@ -210,7 +190,7 @@ cdef tuple values_of(Field feature):
     # A message in several pieces has the values of all of them.
     cdef list pieces = []
     while at < feature.end:
-        at = field_after(at, feature.end, &part)
+        at = next_field(at, feature.end, &part)
         if part.kind != MESSAGE or part.number > 3:
             continue
         if part.number != kind:
@@ -229,7 +209,7 @@ cdef list bytes_in(Field lists):
     cdef const uint8_t *at = lists.start
     cdef list values = []
     while at < lists.end:
-        at = field_after(at, lists.end, &part)
+        at = next_field(at, lists.end, &part)
         if part.number == 1 and part.kind == MESSAGE:
             values.append(bytes_of(part))
     return values
@@ -244,7 +224,7 @@ cdef floats_in(Field lists):
     values = numpy.empty((lists.end - lists.start) // 4, '<f4')
     cdef uint8_t[::1] out = values.view(numpy.uint8)
     while at < lists.end:
-        at = field_after(at, lists.end, &part)
+        at = next_field(at, lists.end, &part)
         size = part.end - part.start
         if part.number == 1 and part.kind in (MESSAGE, FOUR_BYTES) and size:
             if size % 4:
@@ -265,14 +245,12 @@ cdef integers_in(Field lists):
     values = numpy.empty(lists.end - lists.start, numpy.int64)
     cdef int64_t[::1] out = values
     while at < lists.end:
-        at = field_after(at, lists.end, &part)
+        at = next_field(at, lists.end, &part)
         if part.number != 1 or part.kind not in (MESSAGE, VARINT):
             continue
         place = part.start
         while place < part.end:
             place = next_varint(place, part.end, &value)
-            if place == NULL:
-                raise ValueError('a list of integers is damaged')
             out[count] = <int64_t>value
             count += 1
     return values[:count].copy()

@@ -209,7 +209,10 @@ class FeatureReader(DerivedReader):
 
 def features_of(records: FieldReader) -> dict[str, Feature]:
     """Return what the features of the first records are; {} if the records
-    are not examples."""
+    are not examples.
+
+    `records`: reads the bytes of records.
+    """
     examples = list(_first_examples(records))
     found = {}
     for name in sorted({name for _, example in examples for name in example}):
@@ -236,23 +239,15 @@ def _first_examples(records: FieldReader,
     count = min(SAMPLE, len(records))
     for first in range(0, count, GROUP):
         numbers = range(first, min(first + GROUP, count))
-        for number, example in zip(
-                numbers, _examples(records, numbers), strict=True):
-            if example is not None:
-                yield number, {name: (kind, len(values)) for name, (
-                    kind, values) in example.items()}
-
-
-def _examples(records: FieldReader, numbers: range) -> list[Any]:
-    """Return the examples in records; None for a record that is not an
-    example."""
-    try:
-        return list(records.read(slice(numbers.start, numbers.stop)))
-    except ValueError:
-        # Its error is raised when a stage reads it.
-        return [None] if len(numbers) == 1 else [
-            _examples(records, numbers[place:place + 1])[0]
-            for place in range(len(numbers))]
+        for number, content in zip(numbers, records.read(
+                slice(numbers.start, numbers.stop)), strict=True):
+            try:
+                example = example_in(content)
+            except ValueError:
+                # The error is raised when a stage reads the record.
+                continue
+            yield number, {name: (kind, len(values))
+                           for name, (kind, values) in example.items()}
 
 
 @do_not_pickle_attributes('readers', 'table')
@@ -357,8 +352,7 @@ class TFRecordDataset(ShardDataset):
             FieldReader, file, RECORD,
             table.in_joined(RECORD, starts_of(file)), bounds=table.bounds,
             where=where)
-        examples = open_as(field=FieldType(decode=example_in))
-        known = features_of(examples) if len(table) else {}
+        known = features_of(open_as(field=FieldType()))
         for name in self.ragged:
             if name not in known:
                 raise ValueError(
@@ -367,6 +361,7 @@ class TFRecordDataset(ShardDataset):
                     f'{[*known]}')
             known[name] = Feature(known[name].kind, None)
         if known:
+            examples = open_as(field=FieldType(decode=example_in))
             return {
                 source: FeatureReader(examples, source, name, known[name])
                 for source, name in self._columns_of(
