@@ -120,17 +120,18 @@ class RecordTable:
     """The places of the fields of records in several files.
 
     `bounds`: the first record of each file, and the number of records.
-    `fields`: as in :class:`Scanned`, over all files; addresses are those in
-        each file.
+    `names`: the names of the fields.
+    `spans`: shape (fields, 2, records); addresses and sizes of the fields, as
+        in :class:`Scanned`. Addresses are those in each file.
     `keys`: the keys of the records; None if they have no keys.
     `contents`: a checksum of the contents of each file, or 0.
     """
 
-    def __init__(self, bounds: IndexArray,
-                 fields: Mapping[str, tuple[Ends, Ends]],
+    def __init__(self, bounds: IndexArray, names: Sequence[str], spans: Ends,
                  keys: Texts | None, contents: Ends) -> None:
-        self.bounds, self.fields, self.keys = bounds, fields, keys
-        self.contents = contents
+        self.bounds, self.keys, self.contents = bounds, keys, contents
+        self.spans = spans
+        self.fields = dict(zip(names, spans, strict=True))
 
     def __len__(self) -> int:
         return int(self.bounds[-1])
@@ -202,15 +203,14 @@ def record_table(files: Sequence[FileBytes], key: str,
 
 def _joined(found: Sequence[Scanned]) -> RecordTable:
     """Return the table of the records of several files."""
-    counts = [one.total for one in found]
+    bounds = numpy.cumsum([0, *[one.total for one in found]], dtype=numpy.intp)
     names = sorted({name for one in found for name in one.fields})
-    fields = {}
-    for name in names:
-        columns = [one.fields.get(name) or (
-            numpy.full(one.total, ABSENT, numpy.int64),
-            numpy.zeros(one.total, numpy.int64)) for one in found]
-        starts, sizes = zip(*columns, strict=True)
-        fields[name] = numpy.concatenate(starts), numpy.concatenate(sizes)
+    spans = numpy.zeros((len(names), 2, bounds[-1]), numpy.int64)
+    spans[:, 0] = ABSENT
+    fields = dict(zip(names, spans, strict=True))
+    for one, first in zip(found, bounds.tolist(), strict=False):
+        for name, places in one.fields.items():
+            fields[name][:, first:first + one.total] = places
     keys = None
     if all(one.keys is not None for one in found):
         every: list[Any] = [one.keys for one in found]
@@ -220,7 +220,7 @@ def _joined(found: Sequence[Scanned]) -> RecordTable:
             numpy.concatenate([one.ends + shift for one, shift in zip(
                 every, lengths.tolist(), strict=False)]))
     return RecordTable(
-        numpy.cumsum([0, *counts]).astype(numpy.intp), fields, keys,
+        bounds, names, spans, keys,
         numpy.array([one.content for one in found], numpy.int64))
 
 
@@ -229,10 +229,8 @@ def _arrays(table: RecordTable) -> dict[str, NDArray[Any]]:
     names = json.dumps([*table.fields]).encode()
     arrays: dict[str, NDArray[Any]] = {
         'bounds': table.bounds.astype(numpy.int64),
-        'contents': table.contents,
+        'contents': table.contents, 'spans': table.spans,
         'names': numpy.frombuffer(names, numpy.uint8)}
-    for number, (starts, sizes) in enumerate(table.fields.values()):
-        arrays[f'starts{number}'], arrays[f'sizes{number}'] = starts, sizes
     if table.keys is not None:
         arrays['keys'] = table.keys.content
         arrays['key_ends'] = table.keys.ends
@@ -251,14 +249,11 @@ def _restored(arrays: Arrays,
         stops = numpy.repeat([file.size for file in files],
                              numpy.diff(bounds))
         names = json.loads(arrays['names'].tobytes())
-        fields = {}
-        for number, name in enumerate(names):
-            starts = _checked(arrays[f'starts{number}'], count)
-            sizes = _checked(arrays[f'sizes{number}'], count)
-            _require(isinstance(name, str) and (starts >= ABSENT).all()
-                     and (sizes >= 0).all()
-                     and (sizes <= stops - starts).all())
-            fields[name] = starts, sizes
+        spans = _checked(arrays['spans'], len(names), 2, count)
+        starts, sizes = spans[:, 0], spans[:, 1]
+        _require((starts >= ABSENT).all() and (sizes >= 0).all()
+                 and (sizes <= stops - starts).all()
+                 and all(isinstance(name, str) for name in names))
         keys = None
         if 'keys' in arrays:
             ends = _checked(arrays['key_ends'], count)
@@ -269,11 +264,12 @@ def _restored(arrays: Arrays,
             keys = Texts(content, ends)
     except (KeyError, ValueError, TypeError):
         return None
-    return RecordTable(bounds.astype(numpy.intp), fields, keys, contents)
+    return RecordTable(
+        bounds.astype(numpy.intp), names, spans, keys, contents)
 
 
-def _checked(array: NDArray[Any], length: int) -> Ends:
-    _require(array.dtype == 'int64' and array.shape == (length,))
+def _checked(array: NDArray[Any], *shape: int) -> Ends:
+    _require(array.dtype == 'int64' and array.shape == shape)
     return array
 
 

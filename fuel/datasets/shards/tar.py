@@ -202,15 +202,13 @@ def _type_of_arrays(field: str, table: RecordTable,
             # The error is raised where the record is read.
             continue
         found.add((native_type(header.dtype), header.shape))
-    dtypes = {dtype for dtype, _ in found}
-    if len(found) == 1 and (sizes[here] == sizes[here[0]]).all():
-        dtype, shape = found.pop()
-        return FieldType(dtype, shape, partial(_array_like, dtype, shape))
-    if len(dtypes) == 1:
-        dtype = dtypes.pop()
+    if len({dtype for dtype, _ in found}) != 1:
+        return FieldType(decode=npy_array)
+    (dtype, shape), *others = found
+    if others or (sizes[here] != sizes[here[0]]).any():
         return FieldType(decode=partial(_array_like, dtype, None),
                          elements=dtype)
-    return FieldType(decode=npy_array)
+    return FieldType(dtype, shape, partial(_array_like, dtype, shape))
 
 
 def _array_like(dtype: numpy.dtype[Any], shape: tuple[int, ...] | None,
