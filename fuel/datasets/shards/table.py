@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fuel.remote.location import ask_all
 from fuel.storage import Reader
-from fuel.storage.file_bytes import Ends, FileBytes
+from fuel.storage.file_bytes import Ends, FileBytes, is_remote
 from fuel.storage.linked_files import FEWEST_KEPT, kept_arrays, keep_arrays
 from fuel.storage.part_index import Arrays
 from fuel.storage.reader import as_objects, no_ranges
@@ -26,6 +26,10 @@ from fuel.utils.threads import map_chunks
 IndexArray = NDArray[numpy.intp]
 
 
+# For reading headers: bytes of the smallest and of the largest block, and the
+# gap up to which the next block is larger.
+LOCAL_READS = 1 << 12, 1 << 20, 0
+REMOTE_READS = 1 << 16, 1 << 22, 1 << 20
 # Most fields: a table has a place for each field of each record.
 MOST_FIELDS = 1000
 
@@ -110,6 +114,30 @@ class Scanned(NamedTuple):
     fields: Mapping[str, tuple[Ends, Ends]]
     keys: Texts | None = None
     content: int = 0
+
+
+class HeaderBlocks:
+    """Reads a file from header to header, in blocks that grow while headers
+    lie near each other: the bytes between them are skipped, or read."""
+
+    def __init__(self, file: FileBytes) -> None:
+        self._least, self._most, self._near = (
+            REMOTE_READS if file.is_remote else LOCAL_READS)
+        self._file, self._size, self._stop = file, 0, 0
+
+    def read(self, place: int) -> bytes:
+        """Return the bytes at a place behind those of the last call."""
+        file = self._file
+        is_near = 0 < self._size and place <= self._stop + self._near
+        self._size = max(self._least, min(
+            2 * self._size, self._most) if is_near else 0)
+        self._stop = place + self._size
+        if is_near and is_remote(file) and self._stop < file.size:
+            # The next block comes while this one is looked at.
+            file.request(
+                numpy.array([place, self._stop]), numpy.array([
+                    self._stop, min(self._stop + 2 * self._size, file.size)]))
+        return file.read(place, self._size)
 
 
 #: Finds the records of a file.

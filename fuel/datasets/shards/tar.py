@@ -13,7 +13,7 @@ from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.tar import BLOCK, Member, Tar, UnreadableMember
 from fuel.datasets.shards.base import ShardDataset
 from fuel.datasets.shards.table import (
-    RecordTable, Scanned, Texts, record_table, refuse_many)
+    HeaderBlocks, RecordTable, Scanned, Texts, record_table, refuse_many)
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.tar_headers import read_headers
 from fuel.remote.location import beside
@@ -47,10 +47,6 @@ COMPRESSED = {b'\x1f\x8b': ('gzip', 'gunzip'), b'BZh': ('bzip2', 'bunzip2'),
 # that are read of each; as many headers are read to check an index.
 PROBES = 8
 HEAD = 1 << 12
-# For reading headers: bytes of the smallest and of the largest block, and the
-# gap up to which the next block is larger.
-LOCAL_READS = 1 << 12, 1 << 20, 0
-REMOTE_READS = 1 << 16, 1 << 22, 1 << 20
 # The beginning of an index of DALI, and most bytes of headers before a member.
 INDEX = b'v1.2 '
 MOST_HEADERS = 1 << 16
@@ -300,11 +296,9 @@ def _members(file: FileBytes, place: int = 0,
                 f'{file.path} is compressed with {name}, and samples are read '
                 f'at their places, in any order: decompress it with '
                 f'{command}')
-    least, most, near = REMOTE_READS if file.is_remote else LOCAL_READS
-    size = least
+    blocks = HeaderBlocks(file)
     while True:
-        found, after = read_headers(
-            file.read(place, size), place, file.size)
+        found, after = read_headers(blocks.read(place), place, file.size)
         for content, start, length in found:
             before = content.decode(errors='surrogateescape')
             yield before, start, length
@@ -315,7 +309,6 @@ def _members(file: FileBytes, place: int = 0,
             yield member
             before = member.name
             after = member.offset + -(-member.size // BLOCK) * BLOCK
-        size = min(2 * size, most) if after <= place + size + near else least
         place = after
 
 

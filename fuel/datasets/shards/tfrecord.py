@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.shards.base import ShardDataset
-from fuel.datasets.shards.table import RecordTable, Scanned, record_table
+from fuel.datasets.shards.table import (
+    HeaderBlocks, RecordTable, Scanned, record_table)
 from fuel.datasets.source_dataset import texts_in
 from fuel.datasets.sources import RowPlaces
 from fuel.epochs.read_options import ReadOptions
@@ -37,9 +38,6 @@ RECORD = 'record'
 # checksum of the data.
 _HEAD = struct.Struct('<QI')
 _CRC = 4
-# Bytes that the scan reads at a time: for small records, headers lie near each
-# other; a remote file is read in order.
-_PAGE, _REMOTE_PAGE = 4 << 10, 1 << 20
 # Number of first records that determine the types, and of those that are read
 # together.
 SAMPLE, GROUP = 1000, 50
@@ -65,32 +63,26 @@ def scan(file: FileBytes) -> Scanned:
     the next header, and is read with it.
     """
     starts, sizes, checksums = array('q'), array('q'), bytearray()
-    page, first, at = b'', 0, 0
-    with file.open() as stream:
-        while at < file.size:
-            if at + _HEAD.size > first + len(page):
-                first = max(0, at - _CRC)
-                if file.is_remote:
-                    stream.seek(first)
-                    page = stream.read(_REMOTE_PAGE)
-                else:
-                    page = file.read(first, _PAGE)
-            place = at - first
-            head = page[place:place + _HEAD.size]
-            checksums += page[place - _CRC:place]
-            if not is_tfrecord(head):
-                raise _bad_header(file, len(starts), at, head)
-            size = _HEAD.unpack(head)[0] + _CRC
-            at += _HEAD.size
-            if size > file.size - at:
-                raise DamagedFileError(
-                    f'{file.path}, record {len(starts)}: it needs {size} '
-                    f'bytes, and the file ends after {file.size - at}: it was '
-                    f'cut off, or is still written; restore it from its '
-                    f'origin')
-            starts.append(at)
-            sizes.append(size)
-            at += size
+    page, first, at, blocks = b'', 0, 0, HeaderBlocks(file)
+    while at < file.size:
+        if at + _HEAD.size > first + len(page):
+            first = max(0, at - _CRC)
+            page = blocks.read(first)
+        place = at - first
+        head = page[place:place + _HEAD.size]
+        checksums += page[place - _CRC:place]
+        if not is_tfrecord(head):
+            raise _bad_header(file, len(starts), at, head)
+        size = _HEAD.unpack(head)[0] + _CRC
+        at += _HEAD.size
+        if size > file.size - at:
+            raise DamagedFileError(
+                f'{file.path}, record {len(starts)}: it needs {size} bytes, '
+                f'and the file ends after {file.size - at}: it was cut off, '
+                f'or is still written; restore it from its origin')
+        starts.append(at)
+        sizes.append(size)
+        at += size
     checksums += file.read(max(0, file.size - _CRC), _CRC)
     return Scanned(len(starts), {RECORD: (
         numpy.frombuffer(starts, numpy.int64),

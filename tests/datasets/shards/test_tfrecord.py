@@ -1,6 +1,7 @@
 """Data sets in TFRecord files."""
 import gzip
 import pickle
+import struct
 import zlib
 
 import numpy
@@ -9,14 +10,16 @@ from numpy.testing import assert_array_equal
 from support.range_server import serving
 from support.resuming import assert_resumes
 from support.tfrecord_files import (
-    entry, example, feature, field, record, write_tfrecord)
+    entry, example, feature, field, masked, record, write_tfrecord)
 
 import fuel
 from fuel import config
 from fuel.datasets import TFRecordDataset, Windows
 from fuel.datasets.shards import tfrecord
 from fuel.exceptions import DamagedFileError, StateMismatchError
+from fuel.remote.location import RemotePath
 from fuel.schemes import ShuffledScheme, SequentialScheme
+from fuel.storage.file_bytes import raw_file_at
 from fuel.streams import DataStream
 from fuel.transformers import MultiProcessing
 from fuel.utils.io_counts import io_counts
@@ -374,6 +377,19 @@ def test_remote_files(folder, tmp_path):
         for batch in DataStream(dataset, iteration_scheme=ShuffledScheme(
                 19, 4)).get_epoch_iterator():
             check(dataset, batch[3].tolist(), batch)
+
+
+def test_large_remote_records_are_skipped(tmp_path):
+    """Only what lies between small ones is read with their headers."""
+    config.remote_cache_path = 'off'
+    head = struct.pack('<Q', (3 << 20) - 4)
+    (tmp_path / 'a').write_bytes(
+        (head + masked(head) + bytes(3 << 20)) * 12 + record(b'') * 1000)
+    with serving(tmp_path) as server:
+        file = raw_file_at(RemotePath(server.url('a')))
+        assert 1012 == tfrecord.scan(file).total
+        assert server.served_bytes() < 13 * (128 << 10)
+        assert len(server.log) < 16
 
 
 def test_load_knows_the_content(folder):
