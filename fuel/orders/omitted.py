@@ -32,18 +32,22 @@ def steps_as_list(steps: Steps) -> list[int | range]:
 
 
 def find_omitted(order: StreamOrder, steps: Steps, positions: Positions,
-                 accumulate: int) -> Omitted:
+                 accumulate: int, known: Omitted) -> Omitted:
     """Return the items of all ranks that are in some steps, or in steps that
     have examples of some ranges.
 
-    ValueError is raised if they are before the position of the stream.
+    ValueError is raised if they are before the position of the stream, and
+    are not left out already.
+
+    `known`: the items that are left out already.
     """
     accumulate = positive('accumulate', accumulate)
     found = [*_of_steps(order, steps, accumulate),
              *_of_positions(order, positions, accumulate)]
     present, item = order.epoch_number, order.next_item()
-    for name, epoch, first, _ in found:
-        if (epoch, first) < (present, item):
+    for name, epoch, first, stop in found:
+        if (epoch, first) < (present, item) and (
+                union(known, [(epoch, first, stop)]) != known):
             ranks = order.num_ranks
             raise ValueError(
                 f'{name} cannot be left out: counted with {ranks} '
@@ -221,4 +225,4 @@ def omit(stream: Any, steps: Steps, positions: Positions = (),
             'loaded was saved by an older version of Fuel: so its steps have '
             'no numbers')
     stage.omitted = union(stage.omitted, find_omitted(
-        order, steps, positions, accumulate))
+        order, steps, positions, accumulate, stage.omitted))

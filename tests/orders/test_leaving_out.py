@@ -207,6 +207,20 @@ def test_state_that_is_loaded_leaves_out_steps_from_there_on():
         assert expected == epochs_of(found, 3)
 
 
+def test_steps_that_are_left_out_already_may_be_before_the_position():
+    """So a program that is restarted may keep its arguments."""
+    stream, steps = stream_of(), [2, 6]
+    stream.load_state_dict(stream_of().state_dict(), leave_out=steps)
+    iterator = iter(stream)
+    list(islice(iterator, 4))
+    state = json.loads(json.dumps(stream.state_dict()))
+    again = stream_of()
+    again.load_state_dict(state, leave_out=steps)
+    assert list(map(rows_of, iterator)) == list(map(rows_of, again))
+    with pytest.raises(ValueError, match='step 1 cannot be left out'):
+        stream_of().load_state_dict(state, leave_out=[1, 2])
+
+
 def test_other_number_of_ranks_leaves_out_the_same_items():
     """On four ranks, rounds are as long as two steps of two ranks."""
     stream = leave_out(stream_of(24, 3, shard=(0, 2)), [2, 3])
