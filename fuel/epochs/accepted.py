@@ -71,15 +71,15 @@ class Acceptance:
         """Return the part of an error that names the argument `accept`."""
         others = {'data': 'other data', 'order': 'another order'}
         needed = sorted(self.needed)
+        accept = tuple(sorted(self.needed | self.found))
+        where = ("to load_state_dict of the stream, or load_options={'accept'"
+                 f': {accept}}} to the loader if a framework loads the state')
         if len(needed) == 1 and not self.found:
-            kind, = needed
-            return (f'or, to go on with {others[kind]}, pass '
-                    f'accept=({kind!r},) to load_state_dict of the stream')
+            return (f'or, to go on with {others[needed[0]]}, pass '
+                    f'accept={accept} {where}')
         which = ' and '.join([f'{others[kind]}, accept=({kind!r},),'
                               for kind in needed])
-        return (f'or, to go on with {which} pass '
-                f'accept={tuple(sorted(self.needed | self.found))} to '
-                'load_state_dict of the stream')
+        return f'or, to go on with {which} pass accept={accept} {where}'
 
     def warn(self) -> None:
         """Warn of what follows from the accepted differences."""

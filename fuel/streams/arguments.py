@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Sequence
 from inspect import Parameter
 from typing import Any, Literal, TypeAlias, TypedDict
 
@@ -41,6 +42,28 @@ class StreamOptions(LabelOptions, total=False):
     """The keyword arguments that streams hand on to `AbstractDataStream`."""
 
     iteration_scheme: SchemeLike | None
+
+
+class LoadOptions(TypedDict, total=False):
+    """The keyword arguments of `load_state_dict` of streams, for objects that
+    load the states of a stream."""
+
+    leave_out: Iterable[int | range] | None
+    accumulate: int
+    accept: Sequence[str]
+
+
+def checked_load_options(options: LoadOptions | None) -> LoadOptions:
+    """Return keyword arguments for `load_state_dict`; raise TypeError if there
+    are others."""
+    found: LoadOptions = {} if options is None else {**options}
+    known = LoadOptions.__annotations__
+    for name in found:
+        if name not in known:
+            raise TypeError(
+                f'load_options has {name!r}, which load_state_dict does not '
+                f'take: it takes {", ".join(known)}')
+    return found
 
 
 def refuse_no_scheme(stream: object, scheme: object) -> None:

@@ -9,7 +9,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from typing import Any
+from typing import Any, Unpack
 from weakref import WeakKeyDictionary
 
 import keras
@@ -17,6 +17,7 @@ import keras
 from fuel.epochs.pipeline import length_of
 from fuel.sharding.shard_pipeline import sharding_of
 from fuel.exceptions import StateMismatchError
+from fuel.streams.arguments import LoadOptions, checked_load_options
 from fuel.transformers import MultiProcessing
 from fuel.typing import Batch, EpochIterator, State, StreamLike
 from fuel.utils.checks import positive
@@ -49,6 +50,11 @@ class BatchesDataset(keras.utils.PyDataset):
         it.  Stages use their own threads in both cases.
     max_queue_size : int, optional
         Number of batches that may be prefetched.  Defaults to 10.
+    load_options : dict, optional
+        Further arguments of
+        :meth:`~fuel.streams.AbstractDataStream.load_state_dict` whenever a
+        state is loaded, such as ``{'accept': ('data',)}``, since
+        :class:`Backup` loads the state itself.
 
     Attributes
     ----------
@@ -91,7 +97,8 @@ class BatchesDataset(keras.utils.PyDataset):
 
     def __init__(self, stream: StreamLike, workers: int = 1,
                  use_multiprocessing: bool = False,
-                 max_queue_size: int = 10) -> None:
+                 max_queue_size: int = 10,
+                 load_options: LoadOptions | None = None) -> None:
         super().__init__(max_queue_size=max_queue_size)
         length = length_of(stream)
         if stream.produces_examples:
@@ -113,6 +120,7 @@ class BatchesDataset(keras.utils.PyDataset):
             positive('workers', workers)
             stream = MultiProcessing(
                 stream, max_queue_size, num_workers=workers)
+        self.load_options = checked_load_options(load_options)
         self.stream: Any = stream
         self._length = length
         self._owner = os.getpid()
@@ -299,14 +307,26 @@ class BatchesDataset(keras.utils.PyDataset):
             f'far: {self._taken}): call keep_states() before the epoch, which '
             f'keeps the states after the last {_MOST_AHEAD} batches')
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State,
+                        **options: Unpack[LoadOptions]) -> None:
         """Resume from a state of a `BatchesDataset` over an equal stream.
 
         The next pass reads the rest of the epoch.  Pass ``initial_epoch`` to
         `fit`, so that Keras continues to count.
 
+        Parameters
+        ----------
+        state : dict
+        **options
+            Further arguments of
+            :meth:`~fuel.streams.AbstractDataStream.load_state_dict` of the
+            stream, in place of those in `load_options`.
+
         Raises
         ------
+        ValueError
+            If steps are to be left out: Keras takes all epochs to have
+            equally many batches.
         fuel.exceptions.StateMismatchError
             If the state belongs to another stream, or was saved in the middle
             of an epoch by another number of ranks.
@@ -318,7 +338,13 @@ class BatchesDataset(keras.utils.PyDataset):
                 f'of an epoch, but there are {self._num_shards()}: go on with '
                 f'{shards} to the end of the epoch, or read the stream in a '
                 'loop, where a state fits any number')
-        self.stream.load_state_dict(state['stream'])
+        merged: LoadOptions = {**self.load_options, **options}
+        if merged.get('leave_out') is not None:
+            raise ValueError(
+                'Keras takes all epochs to have equally many batches, so '
+                'BatchesDataset leaves out no steps: train in a loop, with '
+                'train_on_batch')
+        self.stream.load_state_dict(state['stream'], **merged)
         self._forget()
         self._first = self._taken = taken
 

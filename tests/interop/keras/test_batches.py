@@ -5,6 +5,7 @@ import multiprocessing
 import signal
 import warnings
 
+import keras
 import numpy
 import pytest
 from support import keras_training, processes
@@ -18,6 +19,7 @@ from support.keras_training import (
 )
 from support.sparse_rows import SparseDataset, random_csr
 
+from fuel.datasets import IndexableDataset
 from fuel.exceptions import StateMismatchError
 from fuel.interop.keras import Backup, BatchesDataset
 from fuel.schemes import SequentialScheme
@@ -194,6 +196,42 @@ def test_another_number_of_ranks_is_refused_in_mid_epoch():
     whole.load_state_dict(batches.state_dict())
     assert [targets.tolist() for _, targets in whole] == numbers_of(
         open_stream(), 2)[PER_EPOCH:]
+
+
+def test_other_data_are_accepted_on_request(tmp_path):
+    """Backup loads the state itself, by the options of the batches."""
+    def build(add=0, **kwargs):
+        return BatchesDataset(DataStream(IndexableDataset({
+            'features': numpy.ones((6 + add, 2)),
+            'targets': numpy.ones((6 + add, 1))}),
+            iteration_scheme=SequentialScheme(6, 2)), **kwargs)
+
+    def fit(batches):
+        model = keras.Sequential([keras.layers.Dense(1)])
+        model.compile('sgd', 'mse')
+        return model.fit(batches, epochs=2, verbose=0, callbacks=[
+            Backup(batches, tmp_path, save_freq=1)])
+
+    batches = build()
+    batches[0]
+    state = batches.state_dict()
+    with pytest.raises(StateMismatchError, match="load_options={'accept'"):
+        build(1).load_state_dict(state)
+    with pytest.raises(ValueError, match='leaves out no steps'):
+        build().load_state_dict(state, leave_out=[1])
+    with pytest.raises(TypeError, match="load_options has 'accepts'"):
+        build(load_options={'accepts': 'data'})
+    fit(build())
+    for make, load in (
+            (lambda: build(1), lambda batches: batches.load_state_dict(
+                state, accept=('data',))),
+            (lambda: build(1, load_options={'accept': ('data',)}), fit)):
+        batches = make()
+        with pytest.warns(UserWarning, match='with other data'):
+            load(batches)
+        assert 'data' == batches.state_dict()['stream']['accepted'][0][0]
+    with pytest.raises(StateMismatchError, match="load_options={'accept'"):
+        fit(build(2))
 
 
 @pytest.mark.parametrize('state', [
