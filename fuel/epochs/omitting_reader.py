@@ -67,6 +67,19 @@ class OmittingReader:
                    for start, stop in zip(
                        self.starts, self.stops, strict=True))
 
+    def rounds_of(self, count: int) -> int:
+        """Return the number of the next rounds that have some rounds that are
+        not left out.
+
+        `count`: number of rounds that are not left out.
+        """
+        first = self._next
+        end = first + count
+        for start, stop in zip(self.starts, self.stops, strict=True):
+            if first < stop and start < end:
+                end += stop - max(start, first)
+        return end - first
+
     def read(self) -> Any:
         """Return the next item; `LEFT_OUT` if items are left out."""
         epoch: Any = self._epoch()

@@ -68,6 +68,18 @@ def skip(iterator: DataIterator, count: int) -> None:
         stage_of(iterator.data_stream).skip(iterator.epoch, count)
 
 
+def skip_delivered(iterator: DataIterator, count: int) -> None:
+    """Skip the next items of an epoch of a one-to-one pipeline, and those
+    among them that are left out.
+
+    `count`: number of items that are not left out.
+    """
+    if count and iterator.epoch.omitted:
+        reader: Any = stage_of(iterator.data_stream).reader_of(iterator.epoch)
+        count = reader.rounds_of(count)
+    skip(iterator, count)
+
+
 def source_examples(iterator: Iterator[Any] | ReadAhead,
                     count: int) -> SourceExamples | None:
     """Return the examples from which the last items of an epoch were made;
@@ -208,20 +220,24 @@ _OMITS = ('the stream leaves out steps', [
 
 
 def require_one_to_one(stream: StreamLike, consequence: str = _NOT_SHARED,
-                     instead: Sequence[str] = _NOT_SHARED_INSTEAD) -> None:
+                     instead: Sequence[str] = _NOT_SHARED_INSTEAD,
+                     may_omit: bool = False) -> None:
     """Raise ValueError if some items of a pipeline cannot be made without
     the items before them.
 
     `consequence`: follows the reason in the text of the error.
     `instead`: further remedies; the first one is left out if the reason is in
         the stream of the data set.
+    `may_omit`: whether the last stage may leave out steps, if the caller
+        skips by :func:`skip_delivered`.
     """
     stage = stage_of(stream)
+    omits_steps = bool(stage.omitted) and (not may_omit or stage.is_remote)
     leaves_out = (stage.dataset is not None and stage.most_skipped > 0
                   and stage.stream.produces_examples)
-    if stage.omitted or leaves_out or not stage.one_to_one or (
+    if omits_steps or leaves_out or not stage.one_to_one or (
             stage.counts_epochs):
-        reason, remedies = _OMITS if stage.omitted else (
+        reason, remedies = _OMITS if omits_steps else (
             _LEAVES_OUT if leaves_out else why_not_one_to_one(stage))
         ways = ', or '.join([*remedies, *instead[
             stage.dataset is not None:]])

@@ -4,9 +4,10 @@ Checkpoints of Lightning hold the position of the data module.
 """
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from fuel.export.flat import StepLog, flat_step
+from fuel.streams.arguments import LoadOptions
 from fuel.typing import State, StreamLike
 from fuel.utils.extras import from_extra
 
@@ -36,7 +37,7 @@ class DataModule(LightningDataModule):
         Number of worker processes of each loader.  Defaults to 0.
     **options
         Further arguments of each :class:`~fuel.interop.torch.Loader`, such
-        as `pin_memory` or `persistent_workers`.
+        as `pin_memory`, `persistent_workers` or `load_options`.
 
     Raises
     ------
@@ -120,10 +121,14 @@ class DataModule(LightningDataModule):
         return {} if self._train is None else {
             'batches': self._train.state_dict()}
 
-    def load_state_dict(self, state: State) -> None:
-        """Resume from a position that `state_dict` returned."""
+    def load_state_dict(self, state: State,
+                        **options: Unpack[LoadOptions]) -> None:
+        """Resume from a position that `state_dict` returned.
+
+        `options`: see :meth:`fuel.interop.torch.Loader.load_state_dict`.
+        """
         if self._train is not None:
-            self._train.load_state_dict(state)
+            self._train.load_state_dict(state, **options)
 
 
 class LightningMonitor(Callback):

@@ -72,12 +72,12 @@ def main(folder, source='module', workers=0, devices=1, epochs=2,
          kill_at=None, resume=None, save_every=1, unknown=False,
          settings=None, save_at_end=False, same=False,
          saves_before=False, monitor=0, names_stream=False,
-         reads_another=False):
+         reads_another=False, load_options=None):
     """Train, and write down what each rank got."""
     stream = build()
     if unknown:
         stream = Filter(stream, bool)
-    batches = as_iterable(stream, uneven='drop')
+    batches = as_iterable(stream, uneven='drop', load_options=load_options)
     data = {
         'module': lambda: DataModule(
             batches,
@@ -85,7 +85,8 @@ def main(folder, source='module', workers=0, devices=1, epochs=2,
             num_workers=workers),
         'loader': lambda: DataLoader(
             batches, batch_size=None, num_workers=workers),
-        'own': lambda: Loader(stream, workers, uneven='drop'),
+        'own': lambda: Loader(stream, workers, uneven='drop',
+                              load_options=load_options),
         'iterable': lambda: batches,
         'stage': lambda: to_torch(stream)}[source]()
     model = Model(folder, kill_at, saves_before)

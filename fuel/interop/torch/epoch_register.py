@@ -14,7 +14,10 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from fuel.epochs.epoch import reading_again
-from fuel.epochs.pipeline import require_one_to_one, skip
+from fuel.epochs.past import with_epoch
+from fuel.epochs.pipeline import require_one_to_one, skip_delivered
+from fuel.epochs.stage import stage_of
+from fuel.epochs.state import RUNNING
 from fuel.interop.torch.callers import counts_passes
 from fuel.typing import EpochIterator, State, StreamLike
 from fuel.utils.lockfile import LockFile
@@ -129,12 +132,12 @@ class EpochRegister:
     def _start_of(self, stream: Any, record: dict[str, Any],
                   number: int) -> State:
         """Load the state from which an epoch starts, and return the state."""
-        first, after = record['number'], False
+        first, after = record['number'], None
         state = record['pending']
         if number < first:
             first, state = _before(record, number)
         elif state is None and record['epochs']:
-            state, after = record['epochs'][-1]['state'], True
+            after = record['epochs'][-1]
         with reading_again():
             iterator = _open(stream, state, after)
             for _ in range(number - first):
@@ -145,6 +148,15 @@ class EpochRegister:
             state = iterator.state_dict()
         stream.load_state_dict(state)
         return state
+
+    def leave(self, count: int | None) -> None:
+        """Record how many items of the epoch that was begun last have been
+        delivered; None, the default, means all."""
+        with self._locked():
+            record = self.read()
+            if record['epochs']:
+                record['epochs'][-1]['delivered'] = count
+                self._write(record)
 
     @property
     def last(self) -> dict[str, Any] | None:
@@ -213,10 +225,9 @@ class EpochRegister:
                session: Session | None, worker: int | None
                ) -> EpochIterator[Any]:
         """Begin the next epoch, and record the state from which it starts."""
-        state, after = record['pending'], False
-        if state is None and record['epochs']:
-            state, after = record['epochs'][-1]['state'], True
-        iterator = _open(stream, state, after)
+        state, epochs = record['pending'], record['epochs']
+        iterator = _open(stream, state, epochs[-1] if (
+            state is None and epochs) else None)
         record['epochs'] = [*record['epochs'], _entry(
             session, worker, iterator.state_dict(), record['number']
             )][-_MOST_EPOCHS:]
@@ -225,8 +236,23 @@ class EpochRegister:
 
 
 def _open(stream: StreamLike, state: State | None = None,
-          after: bool = False) -> EpochIterator[Any]:
-    iterator: EpochIterator[Any] = open_epoch(stream, state, after)
+          after: dict[str, Any] | None = None) -> EpochIterator[Any]:
+    """Return an iterator over the next epoch.
+
+    `state`: the state from which it starts.
+    `after`: in place of `state`, the entry of the epoch before.
+    """
+    if after is not None:
+        state = after['state']
+    iterator: EpochIterator[Any] = open_epoch(stream, state, after is not None)
+    epoch = stage_of(stream).epoch
+    if after is not None and state is not None and epoch is not None and (
+            state['epoch'] == RUNNING):
+        # Others have read the epoch before.
+        count = after.get('delivered')
+        epoch.past = with_epoch(
+            state.get('past'), None if count is None
+            else state['position'] + count * epoch.step)
     return iterator
 
 
@@ -346,7 +372,7 @@ def skip_items(iterator: Any, count: int | None) -> None:
         return
     if count is not None and count > left:
         raise _beyond(count, left)
-    skip(iterator, left if count is None else count)
+    skip_delivered(iterator, left if count is None else count)
     if count is None:
         for _ in iterator:
             pass
@@ -355,7 +381,7 @@ def skip_items(iterator: Any, count: int | None) -> None:
 def _count_left(iterator: Any) -> int | None:
     """Return the number of items that can be skipped; None if unknown."""
     try:
-        require_one_to_one(iterator.data_stream)
+        require_one_to_one(iterator.data_stream, may_omit=True)
     except ValueError:
         return None
     return items_left(iterator)

@@ -7,6 +7,7 @@ from fuel.datasets.checks import refuse_dataset
 from fuel.interop.torch.integers import INT64
 from fuel.interop.torch.ranks import RankShare, ShardLike
 from fuel.interop.torch.stream_iterable import StreamIterable
+from fuel.streams.arguments import LoadOptions
 from fuel.typing import Naming, StreamLike
 
 
@@ -14,8 +15,8 @@ def as_iterable(stream: StreamLike, as_dict: Naming = False,
                 which_sources: Sequence[str] | None = None,
                 shard: ShardLike = 'auto', by: str = 'batch',
                 uneven: str | None = None,
-                joins_batches: bool = False,
-                targets: str = INT64) -> StreamIterable:
+                joins_batches: bool = False, targets: str = INT64,
+                load_options: LoadOptions | None = None) -> StreamIterable:
     """Return a stream of Fuel as an iterable-style data set of PyTorch.
 
     Pass it to a `DataLoader` with ``batch_size=None``, since the stream makes
@@ -60,6 +61,11 @@ def as_iterable(stream: StreamLike, as_dict: Naming = False,
     targets : {'int64', 'as stored'}, optional
         The type of sources with one integer per example; see
         :func:`~fuel.interop.torch.to_torch`.  Defaults to ``'int64'``.
+    load_options : dict, optional
+        Further arguments of
+        :meth:`~fuel.streams.AbstractDataStream.load_state_dict` whenever a
+        state is loaded, such as ``{'accept': ('data',)}``, since frameworks
+        load the state themselves.
 
     Returns
     -------
@@ -99,4 +105,4 @@ def as_iterable(stream: StreamLike, as_dict: Naming = False,
     """
     refuse_dataset(stream, 'as_iterable')
     return StreamIterable(RankShare(stream, shard, by, uneven), as_dict,
-                          which_sources, joins_batches, targets)
+                          which_sources, joins_batches, targets, load_options)

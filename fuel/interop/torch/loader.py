@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import torch.utils.data
 
@@ -17,6 +17,7 @@ from fuel.interop.torch.progress import (
     LightningProgress, Progress, find_lightning)
 from fuel.interop.torch.ranks import RankShare, ShardLike
 from fuel.interop.torch.stream_iterable import StreamIterable
+from fuel.streams.arguments import LoadOptions
 from fuel.typing import Naming, State, StreamLike
 
 _BY_SAMPLER = (
@@ -69,6 +70,11 @@ class Loader(torch.utils.data.DataLoader[Any]):
     shard, by, uneven
         How ranks share the stream; see
         :func:`~fuel.interop.torch.as_iterable`.
+    load_options : dict, optional
+        Further arguments of
+        :meth:`~fuel.streams.AbstractDataStream.load_state_dict` whenever a
+        state is loaded, such as ``{'accept': ('data',)}``, since frameworks
+        load the state themselves.
     **options
         Further arguments of `DataLoader`, such as `multiprocessing_context`.
 
@@ -131,7 +137,9 @@ class Loader(torch.utils.data.DataLoader[Any]):
                  as_dict: Naming = False, targets: str = INT64,
                  which_sources: Sequence[str] | None = None,
                  shard: ShardLike = 'auto', by: str = 'batch',
-                 uneven: str | None = None, **options: Any) -> None:
+                 uneven: str | None = None,
+                 load_options: LoadOptions | None = None,
+                 **options: Any) -> None:
         _refuse_options_of_stream(options)
         # Lightning makes a copy of a loader from its data set and from the
         # attributes that have the names of arguments.
@@ -141,14 +149,14 @@ class Loader(torch.utils.data.DataLoader[Any]):
             known.refuse_other_options(
                 as_dict=as_dict, targets=targets,
                 which_sources=which_sources, shard=shard, by=by,
-                uneven=uneven)
+                uneven=uneven, load_options=load_options)
         elif not isinstance(known, LoaderDataset):
             refuse_dataset(stream, 'Loader')
             known = LoaderDataset(
                 RankShare(stream, shard, by, uneven), as_dict, which_sources,
-                targets=targets)
+                targets=targets, load_options=load_options)
         if num_workers > 1:
-            require_one_to_one(known.whole)
+            require_one_to_one(known.whole, may_omit=True)
         self.stream = stream
         self.as_dict = known.as_dict
         self.targets = known.targets
@@ -156,6 +164,7 @@ class Loader(torch.utils.data.DataLoader[Any]):
         self.shard = shard
         self.by = by
         self.uneven = uneven
+        self.load_options = known.load_options
         self._pass: Pass | None = None
         self._workers = Workers()
         # Progress of Accelerate, if it reads the loader for the program.
@@ -242,7 +251,41 @@ class Loader(torch.utils.data.DataLoader[Any]):
             return self.dataset.state_before()
         return present.state(present.used)
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def current_step(self, accumulate: int = 1) -> int:
+        """Return the number of the step of the last batch that the program
+        finished.
+
+        It is the batch after which :meth:`state_dict` is the position, with
+        any number of workers.
+
+        Parameters
+        ----------
+        accumulate : int, optional
+            Number of batches of each rank for a step.  Defaults to 1.
+
+        Returns
+        -------
+        int
+            See :meth:`fuel.streams.AbstractDataStream.current_step`.
+
+        Raises
+        ------
+        fuel.exceptions.UnknownOrderError
+            As the method of the stream does.
+        RuntimeError
+            If another loader reads the data set of this loader.
+        """
+        present = self._pass
+        if present is None or (
+                present.is_over and self.dataset.next_start() is not None):
+            # This raises an error if another loader reads the data set.
+            self.dataset.state_before()
+            step: int = self.dataset.stream.current_step(accumulate)
+            return step
+        return present.step(accumulate)
+
+    def load_state_dict(self, state: Mapping[str, Any],
+                        **options: Unpack[LoadOptions]) -> None:
         """Make the next iteration resume from a state.
 
         Parameters
@@ -251,6 +294,10 @@ class Loader(torch.utils.data.DataLoader[Any]):
             A state that :meth:`state_dict` returned, or any state that
             :meth:`StreamIterable.load_state_dict` accepts.  It may have been
             saved with another number of workers or ranks.
+        **options
+            Further arguments of
+            :meth:`~fuel.streams.AbstractDataStream.load_state_dict` of the
+            stream, in place of those in `load_options`.
 
         Raises
         ------
@@ -267,7 +314,7 @@ class Loader(torch.utils.data.DataLoader[Any]):
         # Leave out the key that Accelerate adds.
         self.dataset.load_state_dict({
             name: value for name, value in state.items()
-            if name != '_iterator_finished'})
+            if name != '_iterator_finished'}, **options)
         self._pass = None
         self._is_loaded = True
 
@@ -291,7 +338,10 @@ class Loader(torch.utils.data.DataLoader[Any]):
         if before is not None and before.used == 0 and before.delivered:
             # Lightning has prefetched a batch and dropped the pass: begin the
             # same epoch again.
-            dataset.load_state_dict(before.state(0))
+            dataset.restore(before.state(0))
+        elif before is not None and not before.is_over:
+            dataset.leave(before.delivered if before.used is None
+                          else before.used)
         begun = Pass(dataset, progress)
         if not self.num_workers:
             with dataset.read_by_loader():
@@ -314,7 +364,9 @@ class Loader(torch.utils.data.DataLoader[Any]):
                 started: Iterator[Any] = super().__iter__()
         except BaseException:
             # No worker started, so the next iteration begins this epoch.
-            self.load_state_dict(begun.state(0))
+            self.dataset.restore(begun.state(0))
+            self._pass = None
+            self._is_loaded = True
             raise
         return started
 
@@ -336,7 +388,7 @@ class Loader(torch.utils.data.DataLoader[Any]):
         if before is not None and isinstance(
                 before.progress, LightningProgress):
             if progress.repeats:
-                self.dataset.load_state_dict(before.state(0))
+                self.dataset.restore(before.state(0))
             return
         state = None if self._is_loaded else progress.state_to_load(self)
         if progress.repeats and (self._is_loaded or state is not None):

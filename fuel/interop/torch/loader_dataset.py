@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from fuel.epochs.epoch import reading_again
 from fuel.epochs.state import of_stream
 from fuel.interop.torch import callers
 from fuel.interop.torch.epoch_register import Session, items_left
@@ -16,7 +17,8 @@ from fuel.typing import State, StreamLike
 
 # The options of a loader that belong to its data set, with their defaults.
 _DEFAULTS = {'as_dict': False, 'targets': INT64, 'which_sources': None,
-             'shard': 'auto', 'by': 'batch', 'uneven': None}
+             'shard': 'auto', 'by': 'batch', 'uneven': None,
+             'load_options': None}
 
 
 class LoaderDataset(StreamIterable):
@@ -47,7 +49,8 @@ class LoaderDataset(StreamIterable):
         shard = None if rank.shard is None else tuple(rank.shard[:2])
         made = {'as_dict': self.as_dict, 'targets': self.targets,
                 'which_sources': self.which_sources, 'by': rank.by,
-                'uneven': rank.uneven, 'shard': shard}
+                'uneven': rank.uneven, 'shard': shard,
+                'load_options': self.load_options}
         for name, value in options.items():
             given = tuple(value) if isinstance(value, list) else value
             if given not in (_DEFAULTS[name], made[name]):
@@ -99,6 +102,11 @@ class LoaderDataset(StreamIterable):
     def _check_position(self) -> None:
         if not self._is_read_by_loader:
             super()._check_position()
+
+    def leave(self, count: int | None) -> None:
+        """Record how many items of the last epoch were delivered; None for
+        all."""
+        self._register.leave(count)
 
     def begin_session(self, session: Session) -> tuple[State, int | None]:
         """Begin the next epoch before its workers start.
@@ -158,7 +166,7 @@ class LoaderDataset(StreamIterable):
         """Skip to the next epoch if the resumed epoch has no items left."""
         start = self.next_start()
         if start is not None and self._count_from(start) == 0:
-            self.load_state_dict(self.state_from(start, None))
+            self.restore(self.state_from(start, None))
 
     def state_before(self) -> State:
         """Return the state of a loader that has read no batch yet.
@@ -177,6 +185,19 @@ class LoaderDataset(StreamIterable):
                 'elsewhere save loader.dataset.state_after(count), with the '
                 'number of batches that the pass has delivered')
         return of_stream(self.stream.state_dict())
+
+    def step_from(self, start: State, count: int | None,
+                  accumulate: int) -> int:
+        """Return the step of the last of `count` batches after a state.
+
+        `count`: see :meth:`state_from`.
+        """
+        with reading_again():
+            # While the iterator exists, its epoch is that of the stream.
+            iterator = self._iterator_after(start, count)
+            step: int = self.stream.current_step(accumulate)
+            del iterator
+        return step
 
     def state_from(self, start: State, count: int | None) -> State:
         """Return the state `count` batches after the state `start`.

@@ -7,6 +7,7 @@ from types import TracebackType
 
 from torch._utils import ExceptionWrapper
 
+from fuel.epochs.stage import stage_of
 from fuel.epochs.state import of_stream
 from fuel.epochs.state import FINISHED
 from fuel.interop.torch.epoch_register import Session, items_left
@@ -95,6 +96,17 @@ class Pass:
         if self.progress is not None:
             return self.progress.used(self)
         return None if self.is_over else self.delivered
+
+    def step(self, accumulate: int) -> int:
+        """Return the step of the last batch that the program has finished."""
+        if self._share is not None and self.progress is None:
+            iterator = self._share.iterator
+            stage = stage_of(iterator.data_stream)
+            if stage.epoch is iterator.epoch:
+                step: int = stage.stream.current_step(accumulate)
+                return step
+        assert self.start is not None
+        return self._dataset.step_from(self.start, self.used, accumulate)
 
     def state(self, count: int | None) -> State:
         """Return the state after a number of batches.

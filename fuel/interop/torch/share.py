@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fuel.epochs.pipeline import skip
+from fuel.epochs.pipeline import skip_delivered
 from fuel.epochs.state import read_share_state, share_state
 from fuel.exceptions import StateMismatchError
 from fuel.typing import Batch, EpochIterator, State
@@ -85,8 +85,8 @@ class Share(Iterator[Any]):
                 raise StopIteration
             iterator = self.iterator
         if self.num_workers > 1:
-            skip(iterator, self.num_workers - 1 if self.taken
-                 else self.worker)
+            skip_delivered(iterator, self.num_workers - 1 if self.taken
+                           else self.worker)
         try:
             item = self.read(iterator)
         except StopIteration:

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import context
-from typing import Any
+from typing import Any, Unpack
 
 from torch.utils.data import IterableDataset, get_worker_info
 
@@ -32,6 +32,7 @@ from fuel.interop.torch.slot_tensors import SlotSender, make_sender
 from fuel.interop.torch.tensors import as_tensors, expect_sparse
 from fuel.iterator import checked_naming
 from fuel.iterator import as_dict as name_sources
+from fuel.streams.arguments import LoadOptions, checked_load_options
 from fuel.transformers.source_names import as_names, check_known
 from fuel.typing import Batch, EpochIterator, Naming, State
 from fuel.utils.checks import not_negative
@@ -52,6 +53,7 @@ class StreamIterable(IterableDataset[Any]):
     which_sources : tuple of str or None
     joins_batches : bool
     targets : str
+    load_options : dict
     reader_holds_back : bool
         Without workers: whether the reader holds batches back.  Then states
         before the last batch read may be requested.
@@ -65,12 +67,14 @@ class StreamIterable(IterableDataset[Any]):
     program has used.
     """
 
-    # Pickles of earlier versions lack this attribute.
+    # Pickles of earlier versions lack these attributes.
     targets = AS_STORED
+    load_options: LoadOptions = LoadOptions()
 
     def __init__(self, share: RankShare, as_dict: Naming = False,
                  which_sources: Sequence[str] | None = None,
-                 joins_batches: bool = False, targets: str = INT64) -> None:
+                 joins_batches: bool = False, targets: str = INT64,
+                 load_options: LoadOptions | None = None) -> None:
         if which_sources is not None:
             which_sources = as_names('which_sources', which_sources)
             check_known('which_sources', which_sources, share.whole.sources)
@@ -78,6 +82,7 @@ class StreamIterable(IterableDataset[Any]):
         self._rank = share
         self.as_dict = checked_naming(as_dict, share.whole)
         self.targets = checked_targets(targets)
+        self.load_options = checked_load_options(load_options)
         self.which_sources = which_sources
         self.joins_batches = bool(joins_batches)
         self.reader_holds_back = False
@@ -174,7 +179,7 @@ class StreamIterable(IterableDataset[Any]):
             self._share = Share(self._begin_here, self._read)
             return self._share
         if info.num_workers > 1:
-            require_one_to_one(self.stream)
+            require_one_to_one(self.stream, may_omit=True)
         session = self.session_of_worker()
         if not self._register.has_begun(session, info.id):
             self._check_position()
@@ -426,12 +431,19 @@ class StreamIterable(IterableDataset[Any]):
     def _advanced(self, state: State, count: int | None) -> State:
         """Return the state of the stream `count` items after a state."""
         with reading_again():
-            self.stream.load_state_dict(state)
-            iterator: EpochIterator[Any] = self.stream.get_epoch_iterator()
-            skip_items(iterator, count)
-            return iterator.state_dict()
+            return self._iterator_after(state, count).state_dict()
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def _iterator_after(self, state: State, count: int | None,
+                        ) -> EpochIterator[Any]:
+        """Return an iterator of the stream `count` items after a state, while
+        items are read again."""
+        self.stream.load_state_dict(state)
+        iterator: EpochIterator[Any] = self.stream.get_epoch_iterator()
+        skip_items(iterator, count)
+        return iterator
+
+    def load_state_dict(self, state: Mapping[str, Any],
+                        **options: Unpack[LoadOptions]) -> None:
         """Make the next iteration resume from a state.
 
         Parameters
@@ -441,6 +453,10 @@ class StreamIterable(IterableDataset[Any]):
             stream's `state_dict`; a result of :meth:`state_dict`; or the
             state of a whole `StatefulDataLoader`.  The number of workers may
             differ, unless it is the state of a single worker.
+        **options
+            Further arguments of
+            :meth:`~fuel.streams.AbstractDataStream.load_state_dict` of the
+            stream, in place of those in `load_options`.
 
         Raises
         ------
@@ -448,16 +464,23 @@ class StreamIterable(IterableDataset[Any]):
             If the state belongs to another pipeline, is damaged, or belongs
             to a single worker and the number of workers differs.
         """
+        merged: LoadOptions = {**self.load_options, **options}
+        self.restore(state, **merged)
+
+    def restore(self, state: Mapping[str, Any],
+                **options: Unpack[LoadOptions]) -> None:
+        """Make the next iteration resume from a state, which may be of this
+        run, without `load_options`."""
         self._clear_after_fork()
         if is_loader_state(state):
             share, count = read_loader_state(state)
-            self._load(share['stream'], count)
+            self._load(share['stream'], options, count)
         elif is_share_state(state):
-            self._load_share(read_share_state(state))
+            self._load_share(read_share_state(state), options)
         else:
-            self._load(dict(state))
+            self._load(dict(state), options)
 
-    def _load_share(self, state: State) -> None:
+    def _load_share(self, state: State, options: LoadOptions) -> None:
         info = get_worker_info()
         here = (0, 0) if info is None else (info.id, info.num_workers)
         there = state['worker'], state['num_workers']
@@ -468,18 +491,28 @@ class StreamIterable(IterableDataset[Any]):
                 'give the state of the whole loader to load_state_dict() of '
                 'as_iterable(), which goes on with any number')
         if info is None:
-            self._load(state['stream'])
+            self._load(state['stream'], options)
         else:
-            self.stream.load_state_dict(state['stream'])
-            self._resumed = state
+            self._resumed = {
+                **state, 'stream': self._loaded(state['stream'], options)}
 
-    def _load(self, state: State, count: int = 0) -> None:
-        self.stream.load_state_dict(state)
+    def _load(self, state: State, options: LoadOptions, count: int = 0,
+              ) -> None:
         if count:
-            state = self._advanced(state, count)
-            self.stream.load_state_dict(state)
+            accept: LoadOptions = {}
+            if 'accept' in options:
+                accept['accept'] = options['accept']
+            state = self._advanced(self._loaded(state, accept), count)
+        state = self._loaded(state, options)
         self._share = None
         self._register.load(state)
+
+    def _loaded(self, state: State, options: LoadOptions) -> State:
+        """Load a state into the stream; return it with what the options have
+        accepted and left out."""
+        self.stream.load_state_dict(state, **options)
+        found: State = self.stream.state_dict() if options else state
+        return found
 
 
 def _end_without_parent() -> None:

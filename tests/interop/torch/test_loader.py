@@ -13,6 +13,7 @@ import torch
 from support import processes
 from support.torch_pipelines import examples, plain_epochs, shuffled
 from torch.utils.data import DataLoader
+from torchdata.stateful_dataloader import StatefulDataLoader
 
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import NotAStreamError, StateMismatchError
@@ -684,3 +685,95 @@ def test_worker_that_starts_after_a_kill_ends(tmp_path):
     # The pipes end with the last process that writes to them.
     (status, *_), = processes.end_together(started, timeout=60)
     assert status == -signal.SIGKILL
+
+
+# --- steps, and arguments of load_state_dict -------------------------------
+
+@pytest.mark.parametrize('num_workers, persistent', WORKERS)
+def test_step_is_that_of_the_last_batch(num_workers, persistent):
+    """An epoch may have been left, and the program restarted."""
+    loader = Loader(shuffled(), num_workers, persistent_workers=persistent)
+    assert -1 == loader.current_step()
+    steps = []
+    for count in None, 3, None:
+        steps += [loader.current_step()
+                  for _ in itertools.islice(loader, count)]
+        if count == 3:
+            state = loader.state_dict()
+    size = len(EPOCHS[0])
+    assert steps == list(range(2 * size + 3))
+    assert loader.current_step(2) == 2 * (size + 1) // 2 + 1
+    # States name the batches of each epoch, from which steps are counted.
+    saved = json.loads(loader.state_dict()['stream'])
+    assert 'all 3 all' == saved['past']
+    resumed = Loader(shuffled(), num_workers)
+    resumed.load_state_dict(state)
+    assert resumed.current_step() == size + 2
+    next(iter(resumed))
+    assert resumed.current_step() == size + 3
+
+
+@pytest.mark.parametrize('num_workers', [0, 1, 2])
+def test_steps_are_left_out_of_a_loaded_state(num_workers):
+    """The arguments, or those of the constructor at each restart, say so."""
+    loader, size = Loader(shuffled(), num_workers), len(EPOCHS[0])
+    read(loader)
+    for _ in itertools.islice(loader, 2):
+        state = loader.state_dict()
+    bad = [size + 3, 2 * size]
+    expected = [EPOCHS[1][2:3] + EPOCHS[1][4:], EPOCHS[2][1:]]
+    options = {'leave_out': bad}
+    loaded = Loader(shuffled(), num_workers)
+    loaded.load_state_dict(state, **options)
+    given = Loader(shuffled(), num_workers, load_options=options)
+    given.load_state_dict(state)
+    for loader in loaded, given:
+        assert loader.batches_left == len(expected[0])
+        assert read(loader) == expected[0]
+        saved = loader.state_dict()
+        assert read(loader) == expected[1]
+        # The steps are before the position, but left out already.
+        again = Loader(shuffled(), num_workers, load_options=options)
+        again.load_state_dict(saved)
+        assert read(again) == expected[1]
+        again.load_state_dict(loader.state_dict())
+        assert read(again) == EPOCHS[3]
+    with pytest.raises(ValueError, match='cannot be left out'):
+        Loader(shuffled(), load_options={'leave_out': [1]}).load_state_dict(
+            state)
+
+
+@pytest.mark.parametrize('cls', [Loader, StatefulDataLoader])
+@pytest.mark.parametrize('num_workers', [0, 2])
+def test_other_data_are_accepted_on_request(cls, num_workers):
+    """Frameworks load the state themselves, so the constructor takes it."""
+    def build(count=20, **options):
+        stream = DataStream(IndexableDataset(numpy.arange(count)),
+                            iteration_scheme=SequentialScheme(20, 3))
+        return Loader(stream, num_workers, **options) if cls is Loader else (
+            cls(as_iterable(stream, **options), batch_size=None,
+                num_workers=num_workers))
+
+    loader = build()
+    iterator = iter(loader)
+    next(iterator)
+    assert [3, 4, 5] == next(iterator)[0].tolist()
+    state = loader.state_dict()
+    del iterator
+    other = build(21, load_options={'accept': ('data',)})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        other.load_state_dict(state)
+        assert [6, 7, 8] == next(iter(other))[0].tolist()
+    if cls is Loader or not num_workers:
+        assert 1 == sum('with other data' in str(one.message)
+                        for one in caught)
+        saved = other.state_dict()
+        again = build(21)
+        again.load_state_dict(saved)
+        assert 4 == len(list(again))
+    if cls is Loader:
+        with pytest.raises(StateMismatchError, match='load_options'):
+            build(21).load_state_dict(state)
+        with pytest.warns(UserWarning, match='with other data'):
+            build(21).load_state_dict(state, accept=('data',))

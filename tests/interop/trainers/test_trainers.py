@@ -284,6 +284,21 @@ def test_lightning_goes_on_with_a_loader_after_a_kill(
     check_read(tmp_path, ranks, 2, drop=True)
 
 
+@pytest.mark.parametrize('source, workers', [('own', 2), ('module', 0)])
+def test_lightning_leaves_steps_out_of_a_checkpoint(
+        tmp_path, source, workers):
+    """Lightning loads the state; the loader has the arguments."""
+    options = {'workers': workers, 'source': source}
+    check(run('lightning', 1, tmp_path, kill_at=[1, 3], **options),
+          -signal.SIGKILL)
+    check(run('lightning', 1, tmp_path, resume='last.ckpt',
+              load_options={'leave_out': [BATCHES + 5]}, **options))
+    assert read_log(tmp_path, 0) == [
+        (epoch, numbers) for epoch in range(2)
+        for place, numbers in enumerate(ORDER[epoch])
+        if (epoch, place) != (1, 5)]
+
+
 @pytest.mark.parametrize('workers, settings', [
     (0, {'max_steps': BATCHES + 3}), (2, {'max_steps': 2 * BATCHES}),
     (0, {}), (2, {})])
