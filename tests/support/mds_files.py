@@ -4,8 +4,12 @@ import gzip
 import hashlib
 import json
 import struct
+import sys
 
 PACK = {'bz2': bz2.compress, 'gz': gzip.compress}
+if sys.version_info >= (3, 14):
+    from compression import zstd
+    PACK['zstd'] = zstd.compress
 
 
 def shard_of(samples, sizes):
