@@ -37,7 +37,7 @@ from fuel.transformers.image import (
     RandomHorizontalFlip,
     Resize,
 )
-from fuel.transformers.image.sizes import enlarged
+from fuel.transformers.image.sizes import scaled
 from fuel.transformers.image.resampling import resize_image, rotate_image
 
 FILTERS = {'nearest': Image.Resampling.NEAREST,
@@ -301,13 +301,14 @@ def test_rotate_image_nearest_moves_any_type_as_pillow_does(
 
 
 @given(st.tuples(st.integers(1, 40), st.integers(1, 40)),
-       st.tuples(st.integers(1, 40), st.integers(1, 40)))
-def test_enlarged_is_the_smallest_similar_shape(shape, minimum):
-    """Both sides are large enough, one of them exactly unless both were."""
-    height, width = enlarged(shape, minimum)
-    assert height >= max(minimum[0], shape[0])
-    assert width >= max(minimum[1], shape[1])
-    if (height, width) != shape:
+       st.tuples(st.integers(1, 40), st.integers(1, 40)), st.booleans())
+def test_scaled_is_the_smallest_similar_shape(shape, minimum, shrink):
+    """Both sides are large enough, one of them exactly; unless it may shrink,
+    an image that is large enough stays as it is."""
+    height, width = scaled(shape, minimum, shrink)
+    assert height >= (minimum[0] if shrink else max(minimum[0], shape[0]))
+    assert width >= (minimum[1] if shrink else max(minimum[1], shape[1]))
+    if shrink or (height, width) != shape:
         assert height == minimum[0] or width == minimum[1]
         factor = max(minimum[0] / shape[0], minimum[1] / shape[1])
         assert abs(height - shape[0] * factor) < 1
