@@ -103,6 +103,9 @@ class Epoch(EpochPosition):
     `step_count`: the tokens of the step of the last item, if BalancedBatches
         and one-to-one stages make the items.
     `passed_steps`: counts the steps that have passed, once it was asked for.
+    `shared`: what the inputs of the stage share; found when a state is saved.
+    `is_ahead`: whether the position that was saved last is several items of
+        the input before what the stage has read.
     `counters`: the iterator that is read and the stages below, if their
         states change only in counts; found when a state is saved.
     `counted`: the epochs below, if skipping an item only adds to the counts
@@ -124,6 +127,8 @@ class Epoch(EpochPosition):
     dealt: SourceExamples | None = None
     step_count: StepCount | None = None
     passed_steps: PassedSteps | None = None
+    shared: Any = None
+    is_ahead = False
 
     def __init__(self, request_iterator: Iterator[Any] | None) -> None:
         self.request_iterator = (
@@ -143,7 +148,8 @@ class Epoch(EpochPosition):
     def __reduce__(self) -> Any:
         return new_object, (type(self),), {
             **vars(self), **{name: getattr(self, name) for name in _COMPILED},
-            'counters': None, 'counted': None, 'passed_steps': None}
+            'counters': None, 'counted': None, 'passed_steps': None,
+            'shared': None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():

@@ -86,6 +86,8 @@ class Position(NamedTuple):
     skipped: Skipped = Skipped()
     # For a stage that restarts its inputs: how their first epochs began.
     first_epochs: Any = None
+    # States of the generators and schemes that inputs share.
+    shared: tuple[Any, ...] = ()
 
 
 def without_frames(error: Exception) -> Exception:
@@ -144,6 +146,9 @@ def position_fields(position: Position) -> State:
     for name in ('scheme', 'dataset', 'leftover'):
         if fields[name] is not None:
             fields[name] = available(fields[name])
+    if position.shared:
+        fields['rng'] = {**(fields['rng'] or {}),
+                         'shared': list(position.shared)}
     return fields
 
 

@@ -19,6 +19,7 @@ from fuel.epochs.readers import close_state, position_in, takes_positions
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
 from fuel.epochs.moved_names import with_first_names
 from fuel.epochs.sealing import checksum
+from fuel.epochs.shared_draws import find_shared
 from fuel.epochs.skipped import Skipped
 from fuel.epochs.stage import Stage, stage_of
 from fuel.exceptions import StateMismatchError
@@ -497,6 +498,10 @@ def _check_dataset(stage: Stage, state: State) -> None:
 
 def _check_generator(stage: Stage, state: State) -> None:
     rng, saved = stage.generator, state['rng']
+    if isinstance(saved, dict) and 'shared' in saved:
+        _check_shared(stage, saved['shared'])
+        if saved.keys() == {'shared'}:
+            saved = None
     if rng is None:
         if saved is not None:
             _refuse(stage, 'rng', saved, 'None')
@@ -507,3 +512,26 @@ def _check_generator(stage: Stage, state: State) -> None:
         raise StateMismatchError(
             f"the field 'rng' of the state of stage {stage.name}: {error}"
             ) from error
+
+
+def _check_shared(stage: Stage, saved: object) -> None:
+    """Raise StateMismatchError if the inputs of a stage do not share what
+    they shared when a state was saved."""
+    sources = find_shared(stage).sources
+    if not isinstance(saved, list) or len(saved) != len(sources):
+        raise StateMismatchError(
+            f"the field 'rng' of the state of stage {stage.name} says that "
+            'parts of the pipeline drew from the same generators or schemes, '
+            f'but here they share {len(sources)} of them: build the stream '
+            'as it was when the state was saved')
+    for source, part in zip(sources, saved, strict=True):
+        try:
+            if rng_state.is_generator(source):
+                rng_state.check_generator_state(source, part)
+            elif not _is_taken_up(source, part):
+                _refuse(stage, 'rng', part,
+                        f'a state of {type(source).__name__}')
+        except DAMAGE as error:
+            raise StateMismatchError(
+                f"the field 'rng' of the state of stage {stage.name}: "
+                f'{error!r:.300}') from error

@@ -313,6 +313,11 @@ def no_state(self: Any) -> dict[str, Any]:
     return {}
 
 
+def keeps_state(scheme: object) -> bool:
+    """Return whether a scheme has a state, from which it makes its epochs."""
+    return getattr(type(scheme), 'state_dict', no_state) is not no_state
+
+
 def load_no_state(self: Any, state: dict[str, Any]) -> None:
     """Restore a state that :meth:`state_dict` returned."""
 

@@ -8,7 +8,6 @@ epoch is read, the order of the items is not known.
 from __future__ import annotations
 
 import copy
-import inspect
 import itertools
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from fuel.epochs.shared_draws import is_lazy
 from fuel.epochs.stage import Stage, stage_of
 from fuel.epochs.state import (
     Position, SchemeStart, as_text, position_of, without_frames)
@@ -25,8 +25,8 @@ from fuel.exceptions import UnknownOrderError
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import (
     BatchScheme, DrawnOrder, IndexScheme, ShardedScheme, epoch_state,
-    generator_of, is_random_access, keeps_generator_before, no_state,
-    parts_of_scheme, scheme_state)
+    generator_of, is_random_access, keeps_generator_before, keeps_state,
+    no_state, parts_of_scheme, scheme_state)
 from fuel.schemes.iteration_scheme import rng_state as drawn_state
 from fuel.schemes.requests import (
     ConcatenatedRequests, RequestIterator, as_requests)
@@ -506,16 +506,9 @@ def _sources_of(scheme: Any) -> Iterator[int]:
         if rng_state.is_generator(copied) or isinstance(
                 copied, numpy.random.BitGenerator):
             yield identity
-    if getattr(type(scheme), 'state_dict', no_state) is not no_state:
+    if keeps_state(scheme):
         # It counts its epochs.
         yield id(scheme)
-
-
-def is_lazy(scheme: Any) -> bool:
-    """Return whether a scheme draws while its requests are read."""
-    return inspect.isgeneratorfunction(
-        type(scheme).get_request_iterator) or any(
-            map(is_lazy, parts_of_scheme(scheme)))
 
 
 class FirstEpochs:

@@ -8,6 +8,8 @@ from fuel.epochs.omitted import omitted_in
 from fuel.epochs.omitting_reader import OmittingReader
 from fuel.epochs.past import with_epoch
 from fuel.epochs.readers import position_in
+from fuel.epochs.shared_draws import (
+    NOTHING, find_shared, goes_on, set_shared, shared_states)
 from fuel.epochs.state import (
     FINISHED, RUNNING, Position,
     as_state, available, position_of)
@@ -125,6 +127,9 @@ class StreamStage(Stage):
             self.take_limit(epoch)
             if resumed:
                 self.restore(epoch, resumed)
+            elif self.pending is not None and self.pending['rng']:
+                # Inputs that go on have drawn again.
+                set_shared(self, self.pending)
             self.pending = None
             self.take_over(epoch)
             epoch.shard = shard = self._shard_of_epoch()
@@ -269,11 +274,19 @@ class StreamStage(Stage):
             if epoch.shard is not None and self._is_planned:
                 reader: Any = self.reader_of(epoch)
                 kept, children = reader.resume_point()
+                epoch.is_ahead = True
             else:
                 kept = self.stream.get_leftover() if hook_covers_method(
                     type(self.stream), 'get_data', 'get_leftover'
                     ) else self._without_leftover()
-                children = self._positions()
+                children = self._positions(epoch)
+            if epoch.shared is None:
+                shown = vars(self.stream)
+                # Most stages read one stream, and do not draw.
+                epoch.shared = NOTHING if 'dataset' in shown or (
+                    rng is None and 'data_stream' in shown
+                    and self.stream.iteration_scheme is None
+                    ) else find_shared(self)
             requested = epoch.requested
             return Position(
                 self.stream, epoch.position, requested, start,
@@ -282,7 +295,9 @@ class StreamStage(Stage):
                 None if rng is None else rng_state.take_snapshot(rng),
                 kept, epoch.failed_after(requested) if (
                     epoch.failed or epoch.skipped) else (), children,
-                epoch.left_out, epoch.attributes.get('_first_epochs'))
+                epoch.left_out, epoch.attributes.get('_first_epochs'),
+                () if epoch.shared is NOTHING
+                else shared_states(self, epoch.shared))
 
     def _dataset_position(self, data_state: object) -> object:
         """Return the position in the data set, or the error that it is
@@ -304,7 +319,8 @@ class StreamStage(Stage):
             'None) and set_leftover(leftover), or pickle the epoch iterator '
             'instead')
 
-    def _positions(self) -> list[Position | State | Exception]:
+    def _positions(self, epoch: Epoch,
+                   ) -> list[Position | State | Exception]:
         """Return the positions of its inputs that a state holds.
 
         A stage with left-overs saves an older position of its input. Items
@@ -319,13 +335,16 @@ class StreamStage(Stage):
                 zip(positions, iterators, strict=False)):
             if not isinstance(child, EpochIterator):
                 continue
-            epoch: Epoch = child.epoch
-            if not (epoch.failed or epoch.skipped):
+            below: Epoch = child.epoch
+            if isinstance(position, Position):
+                epoch.is_ahead = (
+                    below.requested - position.requested > below.step)
+            if not (below.failed or below.skipped):
                 continue
             if isinstance(position, Position):
                 positions[place] = position._replace(
-                    failed=epoch.failed_after(position.requested))
-            elif isinstance(position, dict) and epoch.failed:
+                    failed=below.failed_after(position.requested))
+            elif isinstance(position, dict) and below.failed:
                 positions[place] = _with_failures(position, child)
         return positions
 
@@ -339,6 +358,12 @@ class StreamStage(Stage):
         """Return the state while no epoch is running."""
         scheme, rng = self.scheme, self.generator
         shown = vars(self.stream)
+        children = [stage_of(child).state_between(epoch)
+                    for child in self.inputs]
+        if goes_on(children):
+            refusal = find_shared(self).carried
+            if refusal is not None:
+                raise refusal
         position = (position_in(self.dataset, shown.get('data_state'))
                     if epoch == FINISHED else None)
         last = self.epoch if epoch == FINISHED else None
@@ -351,8 +376,7 @@ class StreamStage(Stage):
             'rng': None if rng is None else rng_state.get_state(rng),
             'leftover': None,
             'failed': [],
-            'children': [stage_of(child).state_between(epoch)
-                         for child in self.inputs],
+            'children': children,
             **({} if last is None else last.left_out.as_field()),
         }
 
@@ -381,8 +405,11 @@ class StreamStage(Stage):
     def _set_generator(self, state: State) -> None:
         """Restore the state of the stage's own random generator."""
         saved = state['rng']
-        if saved is not None and (rng := self.generator) is not None:
+        if saved is None:
+            return
+        if (rng := self.generator) is not None:
             rng_state.set_state(rng, saved)
+        set_shared(self, state)
 
 
 def _with_failures(state: State, child: EpochIterator) -> State:

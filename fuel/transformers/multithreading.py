@@ -80,6 +80,7 @@ class MultiThreading(WorkerStage):
     [([2, 4],), ([6],)]
     """
 
+    __fuel_in_process__ = True
     unsaved_arguments = ('num_threads',)
 
     def __init__(self, data_stream: StreamLike, max_store: int = 10, *,

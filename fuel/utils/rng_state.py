@@ -188,7 +188,7 @@ def check_generator_state(rng: object, state: object) -> Any:
         raise ValueError(
             f'the saved generator is a {kind!r:.100}, but this one is a '
             f'{present.kind}: build the stream with the same kind of rng')
-    if state.keys() != {'kind', 'state'}:
+    if state.keys() - {'shared'} != {'kind', 'state'}:
         raise ValueError(
             f'the state of the generator is damaged: it has {list(state)}')
     if isinstance(rng, random.Random):

@@ -202,6 +202,8 @@ class RemoteStream(AbstractDataStream):
     """
 
     __fuel_stage__ = RemoteStage
+    # True if threads of this process draw from the generators of its input.
+    __fuel_in_process__ = False
     epoch_attributes: tuple[str, ...] = ('session',)
     session: Any
     # The state that the next epoch follows, if there is no session.

@@ -47,23 +47,29 @@ class Drawing(RandomTransformer):
 
     keeps_rows = True
 
+    def shown(self, data, drawn):
+        """Return data that were drawn for."""
+        return data
+
     def transform_example(self, example):
         """Return an example, and draw."""
-        if self.draws_by_seed:
-            self.generator().random()
-        else:
-            self.rng.random_sample()
-        return example
+        return self.shown(example, self.generator().random() if (
+            self.draws_by_seed) else self.rng.random_sample())
 
     def transform_batch(self, batch):
         """Return a batch, and draw."""
         count = len(batch[0])
-        if self.draws_by_seed:
-            self.draw_rows(count, lambda generator, size: (
-                generator.random(size)))
-        else:
-            self.rng.random_sample(count)
-        return batch
+        return self.shown(batch, self.draw_rows(
+            count, lambda generator, size: generator.random(size)) if (
+                self.draws_by_seed) else self.rng.random_sample(count))
+
+
+class Shown(Drawing):
+    """A stage that adds what it draws."""
+
+    def shown(self, data, drawn):
+        """Return data, with what was drawn added."""
+        return tuple([numpy.asarray(part) + drawn for part in data])
 
 
 class Repeated(Expand):
@@ -120,6 +126,8 @@ class Sizes(IterationScheme):
 
 class Build:
     """Builds one random pipeline; the same number makes the same one."""
+
+    drawing = Drawing
 
     def __init__(self, number):
         self.random = random.Random(number)
@@ -197,9 +205,9 @@ class Build:
             lambda: stream,
             lambda: stream,
             lambda: Cast(stream, 'int64'),
-            lambda: Drawing(stream, stream.produces_examples, seed=3),
-            lambda: Drawing(stream, stream.produces_examples,
-                            rng=numpy.random.RandomState(3))])()
+            lambda: self.drawing(stream, stream.produces_examples, seed=3),
+            lambda: self.drawing(stream, stream.produces_examples,
+                                 rng=numpy.random.RandomState(3))])()
 
     def batches(self, depth):
         """Return a pipeline of batches."""
@@ -319,7 +327,7 @@ class Tangled(Build):
         stream = self._repeated(super()._plain(stream))
         if self.random.random() < .1:
             self.num_shared += 1
-            stream = Drawing(
+            stream = self.drawing(
                 stream, stream.produces_examples, rng=self.shared)
         self.made.append(stream)
         return stream
@@ -340,6 +348,38 @@ class Tangled(Build):
     def examples(self, depth):
         """Return a pipeline of examples."""
         return self._again(True, lambda: super(Tangled, self).examples(depth))
+
+
+class Showing(Tangled):
+    """Builds such pipelines, whose rows show what stages draw, and whose
+    streams may share schemes."""
+
+    drawing = Shown
+
+    def __init__(self, number):
+        super().__init__(number)
+        self.schemes = []
+
+    def _shared_scheme(self, count, new):
+        """Return a scheme that another stream has, or a new one."""
+        alike = [scheme for rows, scheme in self.schemes if rows == count]
+        if alike and self.random.random() < .5:
+            self.num_shared += 2
+            return self.random.choice(alike)
+        scheme = new()
+        self.schemes.append((count, scheme))
+        return scheme
+
+    def _count(self):
+        return self.random.choice([4, 7, 12, 20])
+
+    def _batch_scheme(self, count, size):
+        return self._shared_scheme((count, True), lambda: super(
+            Showing, self)._batch_scheme(count, size))
+
+    def _example_scheme(self, count):
+        return self._shared_scheme((count, False), lambda: super(
+            Showing, self)._example_scheme(count))
 
 
 def build(number, builder=Build):

@@ -13,6 +13,7 @@ from fuel.epochs.examples import SourceExamples
 from fuel.epochs.pipeline import (
     batch_size_below, can_seek, is_skippable, length_of, skip,
     source_examples)
+from fuel.epochs.shared_draws import find_shared, shared_states
 from fuel.epochs.state import as_state, position_of
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.requests import BatchSizeRequests
@@ -256,6 +257,10 @@ class MixStage(StreamStage):
         if carried is not None:
             state['children'] = [
                 as_state(position_of(iterator)) for iterator in carried]
+            shared = shared_states(self, find_shared(self))
+            if shared:
+                state['rng'] = {**(state['rng'] or {}),
+                                'shared': list(shared)}
         return state
 
     def copy(self, is_sought: bool | None = False) -> Any:
