@@ -378,12 +378,12 @@ class Merge(SeveralStreams):
 
     def _check_end(self, ended: int) -> None:
         """Warn, or raise, if the stream `ended` ended before another did."""
-        if self._has_warned and not self.strict:
-            return
+        # Read on in each epoch: what streams draw must not depend on whether
+        # this process has warned.
         longer = next((
             place for place, iterator in enumerate(self.child_epoch_iterators)
             if place < ended or (place > ended and _has_more(iterator))), None)
-        if longer is None:
+        if longer is None or (self._has_warned and not self.strict):
             return
         text = (f'the streams merged to {self.sources} have epochs of '
                 f'different lengths: number {ended} (counted from 0) ended '
