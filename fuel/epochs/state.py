@@ -134,7 +134,7 @@ def shallow_state(position: Position | State | Exception) -> State:
 
 def position_fields(position: Position) -> State:
     """Return the parts of a stage's state that change within an epoch."""
-    fields = {
+    fields: State = {
         'position': position.position,
         'requested': position.requested,
         'scheme': position.start,
