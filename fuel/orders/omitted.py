@@ -210,6 +210,23 @@ def renumbered(stream: Any, omitted: Omitted, saved: Shard,
                       for epoch, first, stop in omitted])
 
 
+def share_omitted(stream: Any, ours: Any) -> None:
+    """Let a rank's stream leave out what a state names that was loaded before;
+    refuse steps of :func:`leave_out`.
+
+    `ours`: the rank's stream, a copy of `stream`.
+    """
+    stage, shared = stage_of(stream), stage_of(ours)
+    if stage.built_omitted and (shared.shard or Shard(0, 1)).num_shards > 1:
+        raise ValueError(
+            'leave_out has counted the steps of a stream that was not '
+            'sharded, and those of several ranks are others: put leave_out '
+            'after shard, as in leave_out(stream.shard(rank, num_shards), '
+            'steps)')
+    shared.built_omitted = stage.built_omitted
+    shared.omitted = renumbered(ours, stage.omitted, Shard(0, 1), False)
+
+
 def omit(stream: Any, steps: Steps, positions: Positions = (),
          accumulate: int = 1, shard: Shard | None = None) -> None:
     """Let a stream leave out steps in the epochs that begin from now on.

@@ -57,12 +57,13 @@ def sharding_of(stream: StreamLike) -> Shard | None:
 
 def shard_pipeline(stream: Stream, shard: Shard) -> Stream:
     """Return a copy of a pipeline that takes a rank's share."""
-    present = sharding_of(stream)
+    stage = stage_of(stream)
+    present = stage.shard
     if present is not None:
         raise ValueError(
             f'{type(stream).__name__} is sharded already, as '
             f'{tuple(present)}: shard it once, by the number of all ranks')
-    ours = _sharded(stream, shard)
+    ours: Stream = _sharded(stage, shard)
     check_agreement(stream, shard)
     return ours
 
@@ -113,8 +114,8 @@ def _drawn_in_order(stage: Stage) -> ValueError:
         'use a stage that takes seed=')
 
 
-def _sharded(stream: Stream, shard: Shard) -> Stream:
-    stage = stage_of(stream)
+def _sharded(stage: Stage, shard: Shard) -> Any:
+    stream = stage.stream
     refuse_split(stream, shard)
     plan: type[ItemPlan] | None = stage.plan
     if plan is not None and can_make_items(plan, stream):
@@ -141,7 +142,8 @@ def _sharded(stream: Stream, shard: Shard) -> Stream:
             raise ValueError(
                 f'the items of {stage.name} depend on the data, so '
                 "by='example' cannot split them over ranks: use by='batch'")
-        stage_of(ours).replace_inputs([_sharded(stage.inputs[0], shard)])
+        stage_of(ours).replace_inputs([
+            _sharded(stage_of(stage.inputs[0]), shard)])
     else:
         stage_of(ours).share_in_order(shard)
     return ours

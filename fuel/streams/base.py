@@ -22,12 +22,12 @@ from fuel.schemes.iteration_scheme import (
     keeps_generator_before, num_requests_of, scheme_state)
 from fuel.schemes.requests import as_requests
 from fuel.schemes.shard import Shard, checked_shard, found_shard
-from fuel.sharding.shard_pipeline import shard_pipeline, warn_if_uneven
+from fuel.sharding.shard_pipeline import warn_if_uneven
 from fuel.streams.arguments import (
     KeptLabels, item_name, no_stream_member, refuse_no_scheme,
     takes_stream_by_name)
 from fuel.streams.order import (
-    current_step, iterate_from, leave_out_more, order_attribute)
+    current_step, iterate_from, leave_out_more, order_attribute, shared_stream)
 from fuel.streams.sources import keep_found_sources
 from fuel.streams.stage import StreamStage
 from fuel.typing import (
@@ -605,8 +605,9 @@ class AbstractDataStream(NamedArguments):
         Raises
         ------
         ValueError
-            If `rank` is outside the range, the stream is sharded already, or
-            a stage draws from an `rng`, which depends on earlier batches.
+            If `rank` is outside the range, the stream is sharded already, a
+            stage draws from an `rng`, which depends on earlier batches, or
+            :func:`fuel.orders.leave_out` has counted steps without ranks.
         TypeError
             If the stream cannot be sharded.
 
@@ -631,13 +632,13 @@ class AbstractDataStream(NamedArguments):
         """
         if isinstance(rank, Shard):
             checked_shard(*rank)
-            return shard_pipeline(self, rank)
+            return shared_stream(self, rank)
         chosen = 'uneven' if uneven is None else uneven
         share = found_shard(by, chosen) if rank == 'auto' else checked_shard(
             rank, num_shards, by, chosen)
         if uneven is None:
             warn_if_uneven(self, share)
-        return shard_pipeline(self, share)
+        return shared_stream(self, share)
 
     def as_dataset(self) -> Any:
         """Return the data set of the examples that the pipeline makes.

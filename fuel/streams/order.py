@@ -12,6 +12,7 @@ from fuel.epochs.stage import Stage, stage_of
 from fuel.exceptions import UnknownOrderError
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.shard import Shard
+from fuel.sharding.shard_pipeline import shard_pipeline
 from fuel.typing import State
 
 if TYPE_CHECKING:
@@ -119,6 +120,15 @@ def _check_counted(stage: Stage) -> None:
     if stage.one_to_one:
         for stream in stage.inputs:
             _check_counted(stage_of(stream))
+
+
+def shared_stream(stream: Any, shard: Shard) -> Any:
+    """Return the stream of a rank, which leaves out the same items."""
+    ours = shard_pipeline(stream, shard)
+    if stage_of(stream).omitted:
+        from fuel.orders.omitted import share_omitted
+        share_omitted(stream, ours)
+    return ours
 
 
 def iterate_from(self: Any, step: int | None = None,

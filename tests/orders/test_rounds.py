@@ -2,6 +2,7 @@
 
 The oracle is what the iterators of all ranks deliver.
 """
+import itertools
 import json
 
 import numpy
@@ -16,6 +17,7 @@ from fuel.schemes import (
     SequentialExampleScheme,
     SequentialScheme,
 )
+from fuel.schemes.shard import Shard
 from fuel.streams import DataStream
 from fuel.transformers import (
     BalancedBatches,
@@ -371,12 +373,15 @@ def test_steps_are_those_of_the_training_that_saved_the_state(
 
 def test_balanced_steps_stay_left_out_on_other_ranks():
     """The number of ranks decides how many items a step has."""
-    def make(rank, ranks):
+    def unsharded():
         return BalancedBatches(DataStream(
             IndexableDataset({'y': numpy.arange(40),
                               'length': numpy.arange(1, 41)}),
             iteration_scheme=SequentialExampleScheme(40)), 'length',
-            batch_size=8).shard(rank, ranks)
+            batch_size=8)
+
+    def make(rank, ranks):
+        return unsharded().shard(rank, ranks)
 
     stream = make(0, 2)
     next(iter(stream))
@@ -391,6 +396,16 @@ def test_balanced_steps_stay_left_out_on_other_ranks():
             other.load_state_dict(cleaned)
             came += sum(map(rows_of, other), [])
         assert [*range(8, 16), *range(24, 40)] == sorted(came)
+        # Loaded before it is sharded.
+        whole = unsharded()
+        whole.load_state_dict(cleaned)
+        assert sorted(came) == sorted(sum(map(rows_of, itertools.chain(
+            *[whole.shard(rank, ranks) for rank in range(ranks)])), []))
+    cleaned = leave_out(unsharded(), [2])
+    assert 4 == len(list(cleaned.shard(0, 1)))
+    for shard in ((1, 2), (Shard(1, 2),)):
+        with pytest.raises(ValueError, match='put leave_out after shard'):
+            cleaned.shard(*shard)
     with pytest.raises(ValueError, match='on 2 ranks, save the state'):
         make(0, 3).load_state_dict(state, leave_out=[2])
 
