@@ -7,7 +7,7 @@ from typing import Any
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.omitted import union
-from fuel.epochs.pipeline import is_skippable
+from fuel.epochs.pipeline import is_skippable, marks_repeats
 from fuel.epochs.stage import LEFT_OUT, Stage, stage_of
 from fuel.schemes.shard import Shard
 from fuel.typing import EpochReader
@@ -33,13 +33,17 @@ class OmittingReader:
         from fuel.sharding.order import Unordered
         shard = epoch.shard or Shard(0, 1)
         self._unit = unit_of(stage)
-        # Only parts of batches may come from several items in a round.
+        # Only parts of batches may come from several items in a round, and
+        # only padding repeats items.
         self._rounds = Rounds(
-            OrderQuery().running(stage.stream, epoch) if shard.splits
-            else Unordered(''), shard,
+            OrderQuery().running(stage.stream, epoch)
+            if shard.splits or shard.uneven == 'pad' else Unordered(''),
+            shard,
             0 if self._unit == 'round' else epoch.requested)
-        rounds = union((), [(0, part.start, part.stop) for part
-                            in self._rounds.touched(epoch.omitted)])
+        touched = self._rounds.touched(epoch.omitted)
+        if not marks_repeats(stage.stream):
+            self._rounds.refuse_repeats(touched)
+        rounds = union((), [(0, part.start, part.stop) for part in touched])
         self.starts = [start for _, start, _ in rounds]
         self.stops = [stop for _, _, stop in rounds]
         # Requests of the last round, which may be short, end before it does.

@@ -258,6 +258,14 @@ def omits(stream: StreamLike) -> bool:
     return bool(stage.omitted) or any(map(omits, stage.inputs))
 
 
+def marks_repeats(stream: StreamLike) -> bool:
+    """Return whether a stage of a pipeline marks examples that padding
+    repeats."""
+    stage = stage_of(stream)
+    return (not stage.is_foreign and bool(stage.stream.__fuel_marks__)) or any(
+        map(marks_repeats, stage.inputs))
+
+
 def why_not_one_to_one(stage: Stage) -> tuple[str, list[str]]:
     """Return the reason why a stage is not one-to-one, and the remedies."""
     if stage.dataset is not None:

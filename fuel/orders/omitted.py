@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fuel.epochs.omitted import Omitted, union
+from fuel.epochs.pipeline import marks_repeats
 from fuel.epochs.stage import stage_of
 from fuel.exceptions import UnknownOrderError
 from fuel.schemes.shard import Shard
@@ -151,8 +152,9 @@ def leave_out(stream: Any, steps: Steps = (), positions: Positions = (),
     Raises
     ------
     ValueError
-        If a step is before the position of the stream, a step is negative, or
-        a range of `positions` is not in one epoch.
+        If a step is before the position of the stream, a step is negative, a
+        range of `positions` is not in one epoch, or padding would repeat an
+        example that is left out.
     IndexError
         If the epoch of a range of `positions` ends before it.
     TypeError
@@ -241,5 +243,8 @@ def omit(stream: Any, steps: Steps, positions: Positions = (),
             'the number of the epoch is not known, since the state that was '
             'loaded was saved by an older version of Fuel: so its steps have '
             'no numbers')
-    stage.omitted = union(stage.omitted, find_omitted(
+    found = union(stage.omitted, find_omitted(
         order, steps, positions, accumulate, stage.omitted))
+    if not marks_repeats(stream):
+        StreamOrder.of_stream(stream).refuse_repeats(found)
+    stage.omitted = found

@@ -4,11 +4,13 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, overload
 
 import numpy
 from numpy.typing import NDArray
 
+from fuel.epochs.omitted import Omitted
 from fuel.epochs.past import num_epochs
 from fuel.epochs.stage import stage_of
 from fuel.exceptions import UnknownOrderError
@@ -669,6 +671,21 @@ class StreamOrder:
         """Return the number of the first item of this round."""
         number = self.next_round()
         return number and self._rounds.items(number, number).start
+
+    def refuse_repeats(self, omitted: Omitted) -> None:
+        """Raise ValueError if padding would repeat what is left out of a
+        present or later epoch."""
+        if self._facts.shard.uneven != 'pad' or self.epoch_number is None:
+            return
+        for epoch in {epoch for epoch, _, _ in omitted}:
+            # Of an order that is not known yet, the epoch asks again.
+            with suppress(UnknownOrderError):
+                if epoch < self.epoch_number:
+                    continue
+                rounds = self.epoch(epoch)._rounds
+                rounds.refuse_repeats(rounds.touched([
+                    (first, stop) for number, first, stop in omitted
+                    if number == epoch]))
 
     def round_of(self, epoch: int, item: int) -> int:
         """Return the number of the round of an epoch that has an item."""

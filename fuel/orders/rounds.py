@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -115,6 +115,46 @@ class Rounds:
         """Return the rounds that have items of some ranges."""
         return [range(self.round_of(first), self.round_of(stop - 1) + 1)
                 for first, stop in ranges]
+
+    def refuse_repeats(self, left_out: Sequence[range]) -> None:
+        """Raise ValueError if padding may repeat an example that is left out.
+
+        `left_out`: the rounds that are left out.
+        """
+        if self.shard.uneven != 'pad':
+            return
+        found = [] if self.deals_items else [*left_out[:1]]
+        for number, item in self._repeated() if self.deals_items else ():
+            found += [one for one in left_out if self.round_of(item) in one
+                      and not any(number in other for other in left_out)]
+        if found:
+            raise ValueError(
+                f'round {found[0].start} cannot be left out, since '
+                "uneven='pad' repeats its examples at the end of the epoch: "
+                "shard with uneven='drop' or 'uneven', or mask the repeats "
+                'by a stage MarkPadding')
+
+    def _repeated(self) -> Iterator[tuple[int, int]]:
+        """Yield the items whose examples are repeated, each behind the number
+        of the round that repeats them."""
+        for share in self._shares:
+            if not isinstance(share, RankOrder):
+                continue
+            # In others, only the last round may be short.
+            for number in range(0 if share.is_uneven else max(
+                    0, self.count - 1), self.count):
+                dealt = share.dealt(number) if share.is_uneven else share.deal(
+                    self._first_item(number))
+                if dealt is None:
+                    continue
+                if dealt.repeats:
+                    yield number, dealt.item
+                missing = 0 if dealt.rows is None else (
+                    dealt.rows.total - dealt.rows.real)
+                for item in range(len(self.order) if missing > 0 else 0):
+                    if missing > 0:
+                        yield number, item
+                        missing -= self.order.size(item)
 
     def begun(self, requested: int, unit: str) -> int:
         """Return the number of the round that a rank reads next.

@@ -108,6 +108,7 @@ class AbstractDataStream(NamedArguments):
     __fuel_passes_on__: Any = False
     # True if states between two epochs have left-overs, such as a count.
     __fuel_counts__: Any = False
+    __fuel_marks__: Any = False  # True if it marks repeated examples.
     #: True if the random draws for an item depend only on the item's number.
     __fuel_draws_by_seed__: Any = False
     #: The class that `as_dataset` calls, set by `fuel.datasets`.
@@ -605,9 +606,8 @@ class AbstractDataStream(NamedArguments):
         Raises
         ------
         ValueError
-            If `rank` is outside the range, the stream is sharded already, a
-            stage draws from an `rng`, which depends on earlier batches, or
-            :func:`fuel.orders.leave_out` has counted steps without ranks.
+            If `rank` is outside the range, the stream is sharded already or
+            leaves out steps, or a stage draws from an `rng`.
         TypeError
             If the stream cannot be sharded.
 

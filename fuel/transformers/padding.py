@@ -183,6 +183,7 @@ class MarkPadding(Transformer):
     [([2], array([False])), ([1], array([ True]))]
     """
 
+    __fuel_marks__ = True
     one_to_one = True
     keeps_rows = True
 

@@ -434,3 +434,30 @@ def test_each_state_says_how_ranks_share_the_order(make):
     found.append(stream.state_dict())
     assert [[3, 'batch', 'uneven']] * 10 == [
         state['ranks'] for state in found]
+
+
+@pytest.mark.parametrize('count, by', [(22, 'batch'), (22, 'example')])
+def test_padding_repeats_nothing_that_is_left_out(count, by):
+    """A step whose examples it repeats is refused, or marked for the loss."""
+    def make(rank, uneven='pad'):
+        return DataStream(
+            IndexableDataset({'y': numpy.arange(count)}), batch_size=4
+            ).shard(rank, 4, by, uneven)
+
+    state = leave_out(make(0, 'uneven'), [0]).state_dict()
+    for rank in range(4):
+        with pytest.raises(ValueError, match="uneven='pad' repeats its"):
+            leave_out(make(rank), [0])
+        with pytest.raises(ValueError, match="uneven='pad' repeats its"):
+            make(rank).load_state_dict(make(0).state_dict(), leave_out=[0])
+        # The state was saved without padding.
+        other = make(rank)
+        other.load_state_dict(state)
+        with pytest.raises(ValueError, match="uneven='pad' repeats its"):
+            list(other)
+        # Of a later epoch, and where the last round is left out as well.
+        last = len(make(rank)) - 1
+        leave_out(make(rank), [0, last])
+        with pytest.raises(ValueError, match="uneven='pad' repeats its"):
+            leave_out(make(rank), [last + 1])
+    list(leave_out(MarkPadding(make(0)), [0]))

@@ -212,7 +212,10 @@ class Life:
                 range(until), self.random.randint(1, min(3, until))))
             try:
                 self._new(0)
-            except UnknownOrderError:
+            except (UnknownOrderError, ValueError) as error:
+                if not isinstance(error, UnknownOrderError) and not (
+                        self.uneven == 'pad' and 'repeats' in str(error)):
+                    raise
                 self.left_out = set()
                 self.done['not left out'] += 1
         if self.left_out:
