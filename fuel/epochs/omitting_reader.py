@@ -58,7 +58,7 @@ class OmittingReader:
     def _next(self) -> int:
         """The number of the round that comes next."""
         epoch: Any = self._epoch()
-        return max(self._passed, self._rounds.begun(
+        return max(self._passed, self._rounds.passed(
             epoch.requested, self._unit))
 
     def count_omitted(self, count: int) -> int:

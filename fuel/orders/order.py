@@ -665,7 +665,7 @@ class StreamOrder:
         """Return the number of the round with which a stream goes on from a
         state that it has loaded; 0 if it begins an epoch."""
         return 0 if self._facts.begun is None else (
-            self._rounds.begun(*self._facts.begun))
+            self._rounds.passed(*self._facts.begun))
 
     def next_item(self) -> int:
         """Return the number of the first item of this round."""

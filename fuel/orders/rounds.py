@@ -156,26 +156,18 @@ class Rounds:
                         yield number, item
                         missing -= self.order.size(item)
 
-    def begun(self, requested: int, unit: str) -> int:
-        """Return the number of the round that a rank reads next.
+    def passed(self, requested: int, unit: str) -> int:
+        """Return the number of rounds that a rank has read, which is the
+        number of the next one.
 
         `requested`: value of :attr:`Epoch.requested`.
         `unit`: what it counts; see :func:`unit_of`.
         """
         if unit == 'item':
-            return self.round_of(requested)
+            # The last round may be short.
+            return self.round_of(requested - 1) + 1 if requested else 0
         return requested if unit == 'round' else (
             (requested + self._lacking) // self.shard.step)
-
-    def passed(self, requested: int, unit: str) -> int:
-        """Return the number of rounds that a rank has read.
-
-        `requested`, `unit`: see :meth:`begun`.
-        """
-        # The last round may be short.
-        return (self.round_of(requested - 1) + 1
-                if requested and unit == 'item'
-                else self.begun(requested, unit))
 
     def examples(self, number: int) -> list[list[tuple[int, Any]]]:
         """Return the examples that each rank gets in a round.

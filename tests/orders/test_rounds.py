@@ -313,6 +313,27 @@ def test_state_of_the_end_of_an_epoch_has_the_rounds_of_the_epoch(uneven):
             loaded.order.step(number) for number in range(3)]
 
 
+@pytest.mark.parametrize('make', [
+    lambda stream: stream, lambda stream: Cast(stream, 'int64')])
+def test_short_round_that_was_read_is_not_read_or_left_out_again(make):
+    """A state of the end of an epoch is behind its last step."""
+    def ours():
+        return make(DataStream(IndexableDataset(
+            {'y': numpy.arange(10)}), batch_size=1)).shard(0, 4)
+
+    iterator = iter(stream := ours())
+    for _ in range(3):
+        next(iterator)
+    state = stream.state_dict()
+    with pytest.raises(ValueError, match='at item 10 of epoch 0 already'):
+        ours().load_state_dict(state, leave_out=[2])
+    loaded = ours()
+    loaded.load_state_dict(state, leave_out=[3])
+    with pytest.raises(ValueError, match='item 10 of epoch 0: build'):
+        loaded.iterate_from(step=2)
+    assert [[], [[4], [8]]] == [epoch_of(loaded) for _ in range(2)]
+
+
 LAYOUTS = [(1, 'batch', 'uneven'), (2, 'batch', 'pad'), (2, 'batch', 'drop'),
            (3, 'batch', 'uneven'), (4, 'batch', 'drop'), (3, 'example', 'pad'),
            (2, 'example', 'drop')]
