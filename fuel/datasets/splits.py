@@ -90,6 +90,17 @@ def order_of_splits(splits: Mapping[str, Any] | None,
             parts, name, splits[name]), num_rows) for name in which_sets])
 
 
+def refuse_unknown_splits(names: Iterable[object], known: Collection[str],
+                          where: str) -> None:
+    """Raise ValueError for the first name that is not that of a split.
+
+    `known`, `where`: see :func:`no_split`.
+    """
+    for name in names:
+        if name not in known:
+            raise no_split(name, known, where)
+
+
 def no_split(name: object, known: Iterable[str], where: str = '',
              example: object = None) -> ValueError:
     """Return the error that no split has a given name.

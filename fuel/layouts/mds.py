@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fuel.datasets.splits import must_name_splits, no_split
+from fuel.datasets.splits import must_name_splits, refuse_unknown_splits
 from fuel.layouts.formats import is_mds
 
 ALL = 'all'
@@ -33,7 +33,5 @@ def choose_indexes(folder: str, indexes: dict[str, str],
         raise must_name_splits(repr(folder), by_split, how)
     if names == [ALL] and ALL not in by_split:
         names = list(by_split)
-    for name in names:
-        if name not in by_split:
-            raise no_split(name, by_split, repr(folder))
+    refuse_unknown_splits(names, by_split, repr(folder))
     return [by_split[name] for name in names], None

@@ -19,7 +19,8 @@ from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
 from fuel.datasets.splits import (
-    files_by_name, must_name_splits, no_split, shards_by_name)
+    files_by_name, must_name_splits, no_split, refuse_unknown_splits,
+    shards_by_name)
 from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.formats import (
     ADVICE, COMPRESSED_TARS, DATA_ENDINGS, LITDATA, SHARD_NUMBER, SHARDS,
@@ -173,9 +174,7 @@ def _open_tables(folder: str, split: Split, layout: str | None,
         folder, located, names, HOW_TO_SPLIT)
     if by_split and names is not None and (
             names != (ALL,) or ALL in by_split):
-        for name in names:
-            if name not in by_split:
-                raise no_split(name, by_split, repr(folder))
+        refuse_unknown_splits(names, by_split, repr(folder))
         located = [each for name in names for each in by_split[name]]
         split = None
     return _open_format('parquet', located, split, kwargs)

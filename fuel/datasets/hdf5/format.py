@@ -15,7 +15,7 @@ import numpy
 
 from fuel.datasets.row_orders import (
     Order, RowsOf, concatenate, length, same, simplify)
-from fuel.datasets.splits import no_split, order_of_splits
+from fuel.datasets.splits import order_of_splits, refuse_unknown_splits
 from fuel.describe.source_types import SourceType
 from fuel.storage.attributes import read_attribute, read_text
 from fuel.suggestions import did_you_mean
@@ -173,10 +173,8 @@ def checked_names(names: object, argument: str = 'which_sets',
 @names_file
 def check_splits(h5file: h5py.File, which_sets: Iterable[str]) -> None:
     """Raise ValueError for the first name that is not a split of the file."""
-    known = all_splits(h5file)
-    for split in which_sets:
-        if split not in known:
-            raise no_split(split, known, repr(h5file.filename))
+    refuse_unknown_splits(
+        which_sets, all_splits(h5file), repr(h5file.filename))
 
 
 @names_file

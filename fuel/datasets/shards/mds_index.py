@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.splits import must_name_splits, no_split
+from fuel.datasets.splits import must_name_splits, refuse_unknown_splits
 from fuel.exceptions import DamagedFileError
 from fuel.remote.location import FixedPath, LocalPath
 from fuel.remote.urls import file_name
@@ -187,8 +187,8 @@ def _check_split(folder: str, indexes: Mapping[str, str],
     """Raise ValueError if a folder does not have a split, or if one of its
     splits must be named."""
     known = [name for name in indexes if name]
-    if split is not None and split not in known:
-        raise no_split(split, known, folder)
+    if split is not None:
+        refuse_unknown_splits([split], known, folder)
     if split is None and known and '' not in indexes:
         raise must_name_splits(folder, known, 'split={}')
 
