@@ -117,7 +117,7 @@ def pytest_report_header(config):
 
 def pytest_collection_modifyitems(config, items):
     """Leave out the long forms, unless asked for; then allow more time."""
-    long_forms = [item for item in items if item.get_closest_marker('full')]
+    long_forms = {item for item in items if item.get_closest_marker('full')}
     if config.getoption('full'):
         # Tests that have no long form may try more, too.
         for item in items:
@@ -126,7 +126,7 @@ def pytest_collection_modifyitems(config, items):
                     LONGER * float(config.getini('timeout'))))
     elif long_forms:
         config.hook.pytest_deselected(items=long_forms)
-        items[:] = [item for item in items if item not in set(long_forms)]
+        items[:] = [item for item in items if item not in long_forms]
 
 
 def pytest_generate_tests(metafunc):

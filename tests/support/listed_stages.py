@@ -23,7 +23,7 @@ def classes():
     """Return the bases and the `takes_masked` of all classes of Fuel."""
     found = {}
     for path in (ROOT / 'fuel').rglob('*.py'):
-        for node in ast.walk(ast.parse(path.read_text('utf-8'))):
+        for node in ast.parse(path.read_text('utf-8')).body:
             if isinstance(node, ast.ClassDef):
                 says = [part.value.value for part in node.body if isinstance(
                     part, (ast.Assign)) and 'takes_masked' in [
