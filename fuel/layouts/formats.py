@@ -155,7 +155,7 @@ def _format_of_file(path: str) -> str:
         return 'hdf5'
     if file.read(TAR_SIGNATURE[0], 5) == TAR_SIGNATURE[1]:
         return 'tar'
-    stem, ending = os.path.splitext(without_number(str(path).lower()))
+    stem, ending = os.path.splitext(without_number(file_name(path).lower()))
     compression = ending if ending in COMPRESSIONS else ''
     if compression:
         ending = os.path.splitext(stem)[1]

@@ -10,8 +10,12 @@ import numpy
 
 from fuel.datasets.shards.base import ShardDataset
 from fuel.remote.location import RemotePath, as_path
-from fuel.remote.urls import is_url
+from fuel.remote.urls import is_url, protocol_of, shown
 from fuel.storage.file_bytes import raw_file_at
+
+# Schemes of URLs that never lead to a file of this computer.
+SERVERS = frozenset((
+    'abfs', 'abfss', 'az', 'gcs', 'gs', 'hf', 'http', 'https', 's3', 's3a'))
 
 
 def shards_of_wids(path: str) -> list[tuple[str, dict[str, Any]]]:
@@ -27,11 +31,27 @@ def shards_of_wids(path: str) -> list[tuple[str, dict[str, Any]]]:
         raise ValueError(
             f'{str(path)!r} must be an index of wids, with a "url" for each '
             f'shard in its "shardlist": {error!r:.200}') from error
-    # Credentials are only for the server of the index.
-    return [(as_path(name, None) if is_url(name) else path.beside(name)
-             if isinstance(path, RemotePath)
-             else os.path.join(os.path.dirname(path), name), shard)
+    return [(_located(path, name), shard)
             for name, shard in zip(names, shards, strict=True)]
+
+
+def _located(path: str, name: str) -> str:
+    """Return the path of an archive that an index lists by a name.
+
+    Raises: ValueError if an index on a server lists a file that may lie on
+        this computer.
+    """
+    if not is_url(name):
+        return path.beside(name) if isinstance(path, RemotePath) else (
+            os.path.join(os.path.dirname(path), name))
+    if isinstance(path, RemotePath) and ('::' in name or protocol_of(
+            name) not in {protocol_of(path), *SERVERS}):
+        raise ValueError(
+            f'{str(path)!r} lists {shown(name)!r}: an index on a server may '
+            f'list archives beside it, or on servers, by URLs that begin with '
+            f'one of {sorted(SERVERS)}: copy the index, and load the copy')
+    # Credentials are only for the server of the index.
+    return as_path(name, None)
 
 
 def check_shards(dataset: ShardDataset,

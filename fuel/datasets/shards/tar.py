@@ -47,8 +47,10 @@ COMPRESSED = {b'\x1f\x8b': ('gzip', 'gunzip'), b'BZh': ('bzip2', 'bunzip2'),
 # that are read of each; as many headers are read to check an index.
 PROBES = 8
 HEAD = 1 << 12
-# The beginning of an index of DALI, and most bytes of headers before a member.
+# The beginning of an index of DALI, most bytes of it, as of 100,000 members,
+# since it is parsed in memory, and most bytes of headers before a member.
 INDEX = b'v1.2 '
+MOST_INDEX = 1 << 23
 MOST_HEADERS = 1 << 16
 # Members of archives may have any size.
 ANY_SIZE = 1 << 63
@@ -248,8 +250,9 @@ def _indexed(file: FileBytes,
     """
     try:
         index = raw_file_at(beside(path, '.idx'))
-        rows = index.read(0, index.size) if index.size < file.size and (
-            index.read(0, len(INDEX)) == INDEX) else b''
+        rows = index.read(0, index.size) if index.size < min(
+            file.size, MOST_INDEX) and (
+                index.read(0, len(INDEX)) == INDEX) else b''
         words = rows.split()[2:]
         names = words[3::4]
         starts, sizes = (numpy.array([*map(int, words[place::4])], numpy.int64)

@@ -168,6 +168,16 @@ def test_index_of_dali_does_not_cost_more_than_the_headers(folder, server):
     assert server.served_bytes() <= 1 * MB
 
 
+def test_long_index_of_dali_is_not_read(folder, server):
+    """Its text would take ten times as much memory."""
+    path = write_tar(folder / 'a.tar', digits(count=3))
+    with path.open('r+b') as file:
+        file.truncate(64 * MB)
+    (folder / 'a.idx').write_text('v1.2 1\n' + 'x 512 1 a.x\n' * MB)
+    assert 3 == len(TarDataset(server.url('a.tar')))
+    assert server.served_bytes() <= 1 * MB
+
+
 def test_links_that_an_index_of_dali_leaves_out_are_refused(folder, server):
     """As without the index."""
     first, *rest = digits(count=40)
@@ -274,6 +284,32 @@ def test_index_of_wids_lists_archives(folder, server):
         '__kind__': 'wids-shard-index-v1', 'shardlist': [{}]}))
     with pytest.raises(ValueError, match=r'set\.json.*"url" for each'):
         fuel.load(index)
+
+
+@pytest.mark.parametrize('prefix', [
+    'file://', 'FILE://', 'local://', 'simplecache::file://', 'memory://'])
+def test_index_of_wids_on_a_server_lists_no_file_of_this_computer(
+        folder, server, tmp_path, prefix):
+    """A copy of it on this computer may."""
+    path = write_tar(tmp_path / 'own.tar', digits(count=1))
+    index = folder / 'set.json'
+    index.write_text(json.dumps({
+        '__kind__': 'wids-shard-index-v1', 'shardlist': [
+            {'url': f'{prefix}{path}'}]}))
+    with pytest.raises(ValueError, match=r'set\.json.*own\.tar.*on servers'):
+        fuel.load(server.url('set.json'))
+    if prefix == 'file://':
+        assert 1 == len(fuel.load(index))
+
+
+def test_index_of_wids_is_known_with_a_query(folder, server):
+    """Its extension ends before the query, which the archives have too."""
+    write_tar(folder / 'a.tar', digits(count=3))
+    (folder / 'set.json').write_text(json.dumps({
+        '__kind__': 'wids-shard-index-v1', 'shardlist': [{'url': 'a.tar'}]}))
+    assert 3 == len(fuel.load(server.url('set.json?signature=secret')))
+    assert {'set.json?signature=secret', 'a.tar?signature=secret'} <= {
+        one[0].lstrip('/') for one in server.log}
 
 
 @pytest.mark.parametrize('stated, error', [
