@@ -154,7 +154,7 @@ def leave_out(stream: Any, steps: Steps = (), positions: Positions = (),
     ValueError
         If a step is before the position of the stream, a step is negative, a
         range of `positions` is not in one epoch, or padding would repeat an
-        example that is left out.
+        example that is left out, or might do so, as behind a `ShuffleBuffer`.
     IndexError
         If the epoch of a range of `positions` ends before it.
     TypeError

@@ -128,8 +128,10 @@ class Rounds:
             found += [one for one in left_out if self.round_of(item) in one
                       and not any(number in other for other in left_out)]
         if found:
+            # Stages may have moved the examples that are repeated below them.
+            doubt = '' if self.deals_items else 'it is not known whether '
             raise ValueError(
-                f'round {found[0].start} cannot be left out, since '
+                f'round {found[0].start} cannot be left out, since {doubt}'
                 "uneven='pad' repeats its examples at the end of the epoch: "
                 "shard with uneven='drop' or 'uneven', or mask the repeats "
                 'by a stage MarkPadding')

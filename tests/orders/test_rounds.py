@@ -30,6 +30,7 @@ from fuel.transformers import (
     MultiThreading,
     Unpack,
 )
+from fuel.transformers.shuffling import ShuffleBuffer
 
 pytestmark = pytest.mark.filterwarnings('ignore:an epoch')
 
@@ -486,3 +487,15 @@ def test_padding_repeats_nothing_that_is_left_out(count, by):
         with pytest.raises(ValueError, match="uneven='pad' repeats its"):
             leave_out(make(rank), [last + 1])
     list(leave_out(MarkPadding(make(0)), [0]))
+
+
+def test_padding_that_may_repeat_what_is_left_out_says_so():
+    """Behind a buffer, the repeats are not those of the first items."""
+    def make(mark):
+        return Batch(ShuffleBuffer(mark(DataStream(
+            IndexableDataset({'y': numpy.arange(24)}),
+            iteration_scheme=SequentialExampleScheme(24))), 5, seed=1),
+            ConstantScheme(4)).shard(0, 2, uneven='pad')
+    with pytest.raises(ValueError, match='it is not known whether uneven='):
+        leave_out(make(lambda stream: stream), [1])
+    assert 2 == len(list(leave_out(make(MarkPadding), [1])))
