@@ -23,6 +23,8 @@ from fuel.storage.file_bytes import Ends, raw_file_at
 INDEX = 'index.json'
 # A folder with more entries does not consist of splits.
 MOST_ENTRIES = 1000
+# The places of samples in a shard are of the type uint32.
+MOST_BYTES = (1 << 32) - 1
 
 
 class Columns(NamedTuple):
@@ -261,6 +263,9 @@ def _shard(facts: Any, path: FixedPath, where: str) -> ShardFile:
     shard = ShardFile(
         place, _content(stored, where), _content(raw, where), compression,
         _get(facts, 'samples', int, where), _columns(facts, where))
+    if shard.content.nbytes > MOST_BYTES:
+        raise ValueError(f'{where}: a shard has at most {MOST_BYTES} bytes, '
+                         f'and "raw_data" states {shard.content.nbytes}')
     if shard.head > shard.content.nbytes:
         raise ValueError(f'{where}: {shard.samples} samples do not fit into '
                          f'{shard.content.nbytes} bytes')

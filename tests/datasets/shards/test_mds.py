@@ -357,6 +357,8 @@ def raw(**facts):
     (change_shard(raw_data=None), "'raw_data' must be a dict, got None"),
     (change_shard(raw_data=raw(bytes=-5)), "'bytes' must be a int of at lea"),
     (change_shard(raw_data=raw(bytes='9')), "'bytes' must be a int of at le"),
+    (change_shard(raw_data=raw(bytes=2 ** 32, basename='gone'), zip_data=raw(),
+                  compression='gz'), 'at most 4294967295 bytes, .* 429496729'),
     (change_shard(raw_data=raw(basename='../shard')), 'must be in the folder'),
     (change_shard(raw_data=raw(basename='/etc/passwd')), 'must be in the fo'),
     (change_shard(raw_data=raw(basename='..\\a')), 'must be in the folder'),
