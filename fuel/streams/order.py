@@ -138,7 +138,9 @@ def iterate_from(self: Any, step: int | None = None,
 
     The epochs before count as read, and their data are not read. The items
     of the epoch before the place are read and dropped if the pipeline has a
-    stage that does not make each item of one item.
+    stage that does not make each item of one item. A stage that draws from
+    an `rng` does not draw for the epochs before, so its results differ from
+    those of a training that read them: give the stage a `seed`.
 
     Parameters
     ----------
