@@ -172,6 +172,8 @@ class Runtime:
 
         `kept`: the pending state, or the epochs that were begun.
         """
+        if self.built_omitted != self.omitted:
+            return kept, self.omitted, self.accepted, self.built_omitted
         if self.accepted:
             return kept, self.omitted, self.accepted
         return (kept, self.omitted) if self.omitted or kept is None else kept

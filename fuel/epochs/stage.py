@@ -552,20 +552,21 @@ def _keep_stage(stream: object) -> Stage:
         # A copy has the stage of another stream, a pickle the state alone, or
         # the epochs that were begun.
         if isinstance(kept, tuple):
-            kept, stage.omitted, *accepted = kept
-            stage.accepted, = accepted or [()]
+            kept, stage.omitted, *more = kept
+            stage.accepted, *built = more or [()]
+            stage.built_omitted, = built or [stage.omitted]
             if kept is None:
                 # It is not known which epochs were begun.
                 stage.past = None
         if isinstance(kept, Stage):
-            stage.pending, stage.omitted = kept.pending, kept.omitted
-            stage.accepted = kept.accepted
+            stage.pending, stage.accepted = kept.pending, kept.accepted
+            stage.omitted = kept.omitted
+            stage.built_omitted = kept.built_omitted
             stage.past = kept.past if kept.epoch is None else (
                 kept.past_epochs())
         elif isinstance(kept, str):
             stage.past = kept
         else:
             stage.pending = kept
-        stage.built_omitted = stage.omitted
         shown[KEPT_STAGE] = stage
     return stage

@@ -179,8 +179,9 @@ def leave_out(stream: Any, steps: Steps = (), positions: Positions = (),
     """
     # Ranks that share rows of a mixture read them in any order.
     copied = stage_of(stream).copy(bool(getattr(stream, 'is_sought', False)))
-    omit(copied, steps, positions, accumulate)
-    stage_of(copied).built_omitted = stage_of(copied).omitted
+    stage_of(copied).built_omitted = union(
+        stage_of(stream).built_omitted,
+        omit(copied, steps, positions, accumulate))
     return copied
 
 
@@ -230,8 +231,9 @@ def share_omitted(stream: Any, ours: Any) -> None:
 
 
 def omit(stream: Any, steps: Steps, positions: Positions = (),
-         accumulate: int = 1, shard: Shard | None = None) -> None:
-    """Let a stream leave out steps in the epochs that begin from now on.
+         accumulate: int = 1, shard: Shard | None = None) -> Omitted:
+    """Let a stream leave out steps in the epochs that begin from now on;
+    return their items.
 
     `shard`: the share of any of the ranks whose steps these are; None for
         that of the stream.
@@ -243,8 +245,9 @@ def omit(stream: Any, steps: Steps, positions: Positions = (),
             'the number of the epoch is not known, since the state that was '
             'loaded was saved by an older version of Fuel: so its steps have '
             'no numbers')
-    found = union(stage.omitted, find_omitted(
-        order, steps, positions, accumulate, stage.omitted))
+    found = find_omitted(order, steps, positions, accumulate, stage.omitted)
+    omitted = union(stage.omitted, found)
     if not marks_repeats(stream):
-        StreamOrder.of_stream(stream).refuse_repeats(found)
-    stage.omitted = found
+        StreamOrder.of_stream(stream).refuse_repeats(omitted)
+    stage.omitted = omitted
+    return found

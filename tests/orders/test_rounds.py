@@ -2,8 +2,10 @@
 
 The oracle is what the iterators of all ranks deliver.
 """
+import copy
 import itertools
 import json
+import pickle
 
 import numpy
 import pytest
@@ -499,3 +501,30 @@ def test_padding_that_may_repeat_what_is_left_out_says_so():
     with pytest.raises(ValueError, match='it is not known whether uneven='):
         leave_out(make(lambda stream: stream), [1])
     assert 2 == len(list(leave_out(make(MarkPadding), [1])))
+
+
+@pytest.mark.parametrize('copied', [
+    copy.copy, copy.deepcopy, lambda stream: pickle.loads(pickle.dumps(
+        stream))])
+def test_copy_leaves_out_what_the_stream_was_loaded_to_leave_out(copied):
+    """Ranks share the copy, and an earlier state undoes it, as of the stream;
+    what `leave_out` was asked for stays."""
+    def rows(stream):
+        return sum(epoch_of(stream), [])
+
+    def make():
+        return DataStream(IndexableDataset({'y': numpy.arange(8)}),
+                          batch_size=2)
+    start = make().state_dict()
+    loaded = make()
+    loaded.load_state_dict(start, leave_out=[3])
+    ours = copied(loaded)
+    assert [[0, 1], [2, 3]] == [rows(ours.shard(rank, 2))
+                                for rank in range(2)]
+    built = copied(leave_out(copied(loaded), [1]))
+    with pytest.raises(ValueError, match='put leave_out after shard'):
+        built.shard(0, 2)
+    assert [0, 1, 4, 5] == rows(copied(built))
+    for stream, expected in (ours, [*range(8)]), (built, [0, 1, *range(4, 8)]):
+        stream.load_state_dict(start)
+        assert expected == rows(stream)
