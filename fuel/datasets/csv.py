@@ -455,7 +455,8 @@ class CSVDataset(RecordsDataset):
                         f'({self._titles[number]}): '
                         f'{short_cell(as_it_is)} is not a valid {dtype}, '
                         f'which source {source!r} is (by its first {SAMPLE} '
-                        f'cells, or as given): {advice}'
+                        f'cells, or as given): {advice}, or leave it out '
+                        f'with sources='
                     ) from error
 
 

@@ -305,7 +305,8 @@ class JSONLDataset(RecordsDataset):
                 raise ValueError(
                     f'{self.records.where(number)}: source {source!r} is '
                     f'{what} (by its first {SAMPLE} values, but for null, or '
-                    f'as given), but here {error}: {remedy}') from error
+                    f'as given), but here {error}: {remedy}, or leave it out '
+                    f'with sources=') from error
 
 
 def _present(values: list[Any], is_list: bool, first: Any) -> list[Any]:

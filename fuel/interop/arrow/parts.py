@@ -198,7 +198,10 @@ class ArrowPart(ABC):
             column = pyarrow.nulls(len(column), arrow)
         if are_blanked:
             column = without_nulls(column)
-        return rows_of(column, name).astype(type_of(arrow)[0], copy=False)
+        try:
+            return rows_of(column, name).astype(type_of(arrow)[0], copy=False)
+        except ValueError as error:
+            raise ValueError(f'{self.path}: {error}') from error
 
     def mask(self, name: str, group: int) -> NDArray[numpy.bool_]:
         """Return a mask that is True for the values that are not null."""

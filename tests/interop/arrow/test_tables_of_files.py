@@ -122,3 +122,13 @@ def test_other_tables_beside_files_are_the_data(tmp_path):
     """As before, a folder with a table of another name holds tables."""
     dataset = fuel.load(write(tmp_path, name='train.parquet'))
     assert isinstance(dataset, ArrowDataset)
+
+
+def test_nulls_are_an_error_with_the_file(tmp_path):
+    """As in other tables; the column may be left out."""
+    folder = write(tmp_path, TABLE.append_column(
+        'rank', pyarrow.array([1, None, 3, 4, 5])))
+    with pytest.raises(ValueError, match=(
+            r"metadata\.parquet: column 'rank' .* 1 nulls, .* sources=")):
+        fuel.load(folder)[:]
+    assert 5 == len(fuel.load(folder, sources=['image', 'age'])[:][1])
