@@ -74,10 +74,20 @@ def skip_delivered(iterator: DataIterator, count: int) -> None:
 
     `count`: number of items that are not left out.
     """
-    if count and iterator.epoch.omitted:
-        reader: Any = stage_of(iterator.data_stream).reader_of(iterator.epoch)
-        count = reader.rounds_of(count)
-    skip(iterator, count)
+    skip(iterator, rounds_of(iterator, count))
+
+
+def rounds_of(iterator: DataIterator, count: int) -> int:
+    """Return the number of the next rounds of an epoch that have some items,
+    with those that are left out.
+
+    `count`: number of items that are not left out.
+    """
+    if not count or not iterator.epoch.omitted:
+        return count
+    reader: Any = stage_of(iterator.data_stream).reader_of(iterator.epoch)
+    rounds: int = reader.rounds_of(count)
+    return rounds
 
 
 def source_examples(iterator: Iterator[Any] | ReadAhead,

@@ -136,7 +136,8 @@ def leave_out(stream: Any, steps: Steps = (), positions: Positions = (),
         The last stage of a pipeline.
     steps : iterable of int or range, optional
         Numbers of steps, counted from 0 at the first epoch. A step is left
-        out when the training comes to it, in whatever later epoch.
+        out when the training comes to it, in whatever later epoch. The
+        present and later epochs count as read to their ends.
     positions : iterable of tuple, optional
         Ranges of examples: ``((epoch, first), (epoch, stop))``. Each range is
         extended to whole steps.

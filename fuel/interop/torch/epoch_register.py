@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from fuel.epochs.epoch import reading_again
 from fuel.epochs.past import with_epoch
-from fuel.epochs.pipeline import require_one_to_one, skip_delivered
+from fuel.epochs.pipeline import (
+    require_one_to_one, rounds_of, skip_delivered)
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING
 from fuel.interop.torch.callers import counts_passes
@@ -244,15 +245,18 @@ def _open(stream: StreamLike, state: State | None = None,
     """
     if after is not None:
         state = after['state']
-    iterator: EpochIterator[Any] = open_epoch(stream, state, after is not None)
+    iterator: EpochIterator[Any] = open_epoch(stream, state)
+    if after is None or state is None or state['epoch'] != RUNNING:
+        return iterator
+    # Others have read the epoch of this iterator.
+    left: Any = iterator
+    count, epoch = after.get('delivered'), stage_of(stream).epoch
+    delivered = None if count is None or epoch is None else (
+        state['position'] + epoch.step * rounds_of(left, count))
+    iterator = open_epoch(stream)
     epoch = stage_of(stream).epoch
-    if after is not None and state is not None and epoch is not None and (
-            state['epoch'] == RUNNING):
-        # Others have read the epoch before.
-        count = after.get('delivered')
-        epoch.past = with_epoch(
-            state.get('past'), None if count is None
-            else state['position'] + count * epoch.step)
+    if epoch is not None:
+        epoch.past = with_epoch(state.get('past'), delivered)
     return iterator
 
 

@@ -743,6 +743,17 @@ def test_steps_are_left_out_of_a_loaded_state(num_workers):
             state)
 
 
+@pytest.mark.parametrize('num_workers', [0, 1, 2])
+def test_steps_that_were_left_out_before_a_break_count(num_workers):
+    """The next epochs have the steps that they have without a loader."""
+    loader = Loader(shuffled(), num_workers)
+    loader.load_state_dict(shuffled().state_dict(), leave_out=[1, 2, 4])
+    steps = [[loader.current_step() for _ in itertools.islice(loader, 3)]
+             for _ in range(2)]
+    assert steps == [[0, 3, 5], [6, 7, 8]]
+    assert EPOCHS[2] == read(loader)
+
+
 @pytest.mark.parametrize('cls', [Loader, StatefulDataLoader])
 @pytest.mark.parametrize('num_workers', [0, 2])
 def test_other_data_are_accepted_on_request(cls, num_workers):
