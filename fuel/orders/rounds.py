@@ -65,7 +65,8 @@ class Rounds:
     def _shares(self) -> list[EpochOrder]:
         """The share of each rank."""
         shard = self.shard
-        if shard.num_shards == 1:
+        # A single rank may drop or fill a short batch.
+        if shard.num_shards == 1 and not shard.splits:
             return [self.order]
         if self.deals_items:
             return [RankOrder(self.order, shard._replace(rank=rank),

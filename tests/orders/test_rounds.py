@@ -528,3 +528,23 @@ def test_copy_leaves_out_what_the_stream_was_loaded_to_leave_out(copied):
     for stream, expected in (ours, [*range(8)]), (built, [0, 1, *range(4, 8)]):
         stream.load_state_dict(start)
         assert expected == rows(stream)
+
+
+@pytest.mark.parametrize('uneven', ['drop', 'pad', 'uneven'])
+def test_single_rank_drops_or_fills_a_short_batch_of_examples(uneven):
+    """Its steps are those that it takes, and so are those left out."""
+    def make():
+        return split(0, 1, uneven)
+
+    stream = make()
+    epochs = [[(set(rows_of(item)), stream.current_step())
+               for item in stream] for _ in range(2)]
+    steps = [step for epoch in epochs for _, step in epoch]
+    assert list(range(len(steps))) == steps
+    for rows, step in epochs[0] + epochs[1]:
+        assert set(stream.order.step(step).row) <= rows
+    bad = len(epochs[0]) + 1
+    stream = leave_out(make(), [bad])
+    for epoch in epochs:
+        assert [one for one in epoch if one[1] != bad] == [
+            (set(rows_of(item)), stream.current_step()) for item in stream]
