@@ -20,6 +20,7 @@ from fuel.epochs.pipeline import (
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING
 from fuel.interop.torch.callers import counts_passes
+from fuel.streams.order import leave_out_more
 from fuel.typing import EpochIterator, State, StreamLike
 from fuel.utils.lockfile import LockFile
 from fuel.utils.atomic_files import scratch_folder
@@ -245,6 +246,9 @@ def _open(stream: StreamLike, state: State | None = None,
     """
     if after is not None:
         state = after['state']
+    if state is not None:
+        # Another process may have loaded it, while this one kept the stream.
+        leave_out_more(stream, state, None, 1)
     iterator: EpochIterator[Any] = open_epoch(stream, state)
     if after is None or state is None or state['epoch'] != RUNNING:
         return iterator

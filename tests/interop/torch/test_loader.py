@@ -754,6 +754,37 @@ def test_steps_that_were_left_out_before_a_break_count(num_workers):
     assert EPOCHS[2] == read(loader)
 
 
+@pytest.mark.parametrize('num_workers, persistent', WORKERS)
+def test_workers_leave_out_what_another_process_was_asked_to(
+        num_workers, persistent):
+    """They started before the state was loaded, or it was loaded in workers
+    that have ended."""
+    start, size = shuffled().state_dict(), len(EPOCHS[0])
+    expected = [EPOCHS[0][:1] + EPOCHS[0][2:], EPOCHS[1][1:], EPOCHS[2]]
+    options = {'leave_out': [1, size]}
+    batches = as_iterable(shuffled())
+    ours = Loader(shuffled(), num_workers, persistent_workers=persistent)
+    for source, loader in (ours, ours), (batches, DataLoader(
+            batches, batch_size=None, num_workers=num_workers,
+            persistent_workers=persistent)):
+        read(loader)
+        source.load_state_dict(start, **options)
+        assert expected == [read(loader) for _ in range(3)]
+        source.load_state_dict(start)
+        assert EPOCHS[:2] == [read(loader) for _ in range(2)]
+
+    def stateful(**options):
+        return StatefulDataLoader(
+            as_iterable(shuffled(), **options), batch_size=None,
+            num_workers=num_workers, persistent_workers=persistent)
+    loader, loaded = stateful(), stateful(load_options=options)
+    iterator = iter(loader)
+    next(iterator)
+    loaded.load_state_dict(loader.state_dict())
+    assert expected[0][1:] == read(loaded)
+    assert expected[1:] == [read(loaded) for _ in range(2)]
+
+
 @pytest.mark.parametrize('cls', [Loader, StatefulDataLoader])
 @pytest.mark.parametrize('num_workers', [0, 2])
 def test_other_data_are_accepted_on_request(cls, num_workers):
