@@ -14,6 +14,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import written_call
+from fuel.datasets.decoders import AUDIO, IMAGES, decoding_texts
 from fuel.datasets.folder_index import FolderIndex, folder_index
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import RecordsDataset
@@ -42,7 +43,7 @@ __all__ = ['FilesDataset']
 
 IndexArray = NDArray[numpy.intp]
 # The stage that decodes the files of each source, and their extensions.
-STAGES = {'image': 'ImagesFromBytes', 'audio': 'AudioFromBytes'}
+STAGES = {'image': IMAGES, 'audio': AUDIO}
 ENDINGS = {source: tuple([f'.{ending}' for ending, kind in KINDS.items()
                           if kind.stage == stage])
            for source, stage in STAGES.items()}
@@ -74,6 +75,7 @@ class FilesReader(Reader):
                  may_be_empty: bool) -> None:
         super().__init__(index.path, name, rows.shape, numpy.dtype(object))
         self.files = (index,)
+        self.stage = STAGES.get(name, '')
         self._index, self.rows = index, rows
         #: When the epoch began, in nanoseconds.
         self.began = time.time_ns()
@@ -479,12 +481,8 @@ class FilesDataset(RowsDataset):
     def details(self) -> Sequence[str]:
         """Return the folder, the stage that decodes the files, how many files
         are left out, and the splits."""
-        source = next(iter(self.readers))
-        stage = STAGES.get(source)
-        return [str(self.path), *[
-            f'decode with {stage}(stream, which_sources=({source!r},))'
-        ] * bool(stage), *[self._left_out] * bool(self._left_out),
-            *super().details()]
+        return [str(self.path), *decoding_texts(self.readers, self.sources),
+                *[self._left_out] * bool(self._left_out), *super().details()]
 
     def __repr__(self) -> str:
         """Return the call that makes the data set."""

@@ -64,12 +64,15 @@ class Reader(ABC):
     `element_type`: type of the elements, if rows are arrays of different
         shapes; otherwise None.
     `categories`: the names of the codes, if rows are codes; otherwise None.
+    `stage`: name of the stage that decodes the rows, such as
+        ``ImagesFromBytes``; '' if there is none.
     """
 
     layout: Layout | None = None
     files: Sequence[Versioned] = ()
     element_type: numpy.dtype[Any] | None = None
     categories: tuple[Any, ...] | None = None
+    stage = ''
     #: True if all rows of a run have one value, which is read once per run.
     is_per_run = False
     #: Step with which the rows of a range are prefetched: the rows at this

@@ -84,6 +84,7 @@ class FieldReader(Reader):
         self.files = files_of(file)
         self.field = field
         self.element_type = field.elements
+        self.stage = field.stage
         self.part_bounds = bounds
         self._file = file
         self._remote = file if is_remote(file) else None

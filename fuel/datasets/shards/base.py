@@ -1,7 +1,7 @@
 """The base of data sets whose records lie in shards."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Never, Unpack
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fuel.datasets.columns.base import written_call
 from fuel.datasets.columns.part_names import (
     as_list, fixed_files, shown_paths)
+from fuel.datasets.decoders import decoding_texts
 from fuel.datasets.file_rows import FileRowsDataset
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.shards.table import RecordTable, TextReader
@@ -192,16 +193,6 @@ class ShardDataset(FileRowsDataset):
         super()._use_sources()
         self._check_absent(self.sources)
 
-    def decoders(self) -> Iterator[str]:
-        """Yield the calls of the stages that decode the fields."""
-        stages: dict[str, list[str]] = {}
-        for source, reader in self.readers.items():
-            if source in self.sources and isinstance(reader, FieldReader) and (
-                    reader.field.stage):
-                stages.setdefault(reader.field.stage, []).append(source)
-        for stage, sources in stages.items():
-            yield f'{stage}(stream, which_sources={tuple(sources)})'
-
     def kept_checksums(self) -> Sequence[str]:
         """Return a checksum of the keys of the records, of the sizes of their
         fields and, if known, of their contents; none before the shards are
@@ -212,7 +203,7 @@ class ShardDataset(FileRowsDataset):
     def details(self) -> Sequence[str]:
         """Return the files, the splits, and the stages that decode fields."""
         return [*super().details(),
-                *[f'decode with {call}' for call in self.decoders()]]
+                *decoding_texts(self.readers, self.sources)]
 
     def _own_arguments(self) -> dict[str, Any]:
         """Return the arguments of this class alone; None for a default."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from fuel.datasets.decoders import IMAGES
 from fuel.storage.spans import FieldType
 
 # The types of arrays, by the first byte of an array that states its type.
@@ -160,8 +161,8 @@ TYPES = {
     **{name: FieldType(dtype) for name, dtype in NUMBERS.items()},
     'int': FieldType(NUMBERS['int64']),
     'bytes': FieldType(),
-    'jpeg': FieldType(stage='ImagesFromBytes'),
-    'png': FieldType(stage='ImagesFromBytes'),
+    'jpeg': FieldType(stage=IMAGES),
+    'png': FieldType(stage=IMAGES),
     'str': FieldType(decode=bytes.decode),
     'str_int': FieldType(decode=int),
     'str_float': FieldType(numpy.dtype('float64'), decode=float),

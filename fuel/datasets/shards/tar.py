@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.tar import BLOCK, Member, Tar, UnreadableMember
+from fuel.datasets.decoders import AUDIO, IMAGES
 from fuel.datasets.shards.base import ShardDataset
 from fuel.datasets.shards.table import (
     HeaderBlocks, RecordTable, Scanned, Texts, record_table, refuse_many)
@@ -29,10 +30,10 @@ __all__ = ['TarDataset']
 KINDS = {
     **dict.fromkeys(
         ('bmp', 'gif', 'jpeg', 'jpg', 'pbm', 'pgm', 'png', 'ppm', 'tif',
-         'tiff', 'webp'), FieldType(stage='ImagesFromBytes')),
+         'tiff', 'webp'), FieldType(stage=IMAGES)),
     **dict.fromkeys(
         ('aif', 'aiff', 'flac', 'mp3', 'oga', 'ogg', 'opus', 'wav'),
-        FieldType(stage='AudioFromBytes')),
+        FieldType(stage=AUDIO)),
     **dict.fromkeys(('text', 'transcript', 'txt'),
                     FieldType(decode=bytes.decode)),
     **dict.fromkeys(('cls', 'cls2', 'id', 'index', 'inx'), FieldType(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy
 from numpy.typing import NDArray
 
+from fuel.datasets.decoders import stage_for
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.shards.base import ShardDataset
 from fuel.datasets.shards.table import (
@@ -125,10 +126,12 @@ class Feature(NamedTuple):
 
     `kind`: number of their kind in `NAMES`; 0 if not known.
     `length`: the number of values of a record; None if it varies.
+    `stage`: name of the stage that decodes the value; '' if there is none.
     """
 
     kind: int
     length: int | None
+    stage: str = ''
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -151,6 +154,7 @@ class FeatureReader(DerivedReader):
         self.name = name
         self.records = records
         self.part_bounds = records.part_bounds
+        self.stage = known.stage
         if known.length is None:
             self.element_type = TYPES[known.kind]
         self._feature, self._known = feature, known
@@ -208,26 +212,28 @@ def features_of(records: FieldReader) -> dict[str, Feature]:
     examples = list(_first_examples(records))
     found = {}
     for name in sorted({name for _, example in examples for name in example}):
-        listed = [(example.get(name, (0, 0)), number)
+        listed = [(example.get(name, Feature(0, 0)), number)
                   for number, example in examples]
-        kinds = {kind: number for (kind, _), number in reversed(listed)
-                 if kind}
+        kinds = {one.kind: number for one, number in reversed(listed)
+                 if one.kind}
         if len(kinds) > 1:
             raise ValueError(
                 f'feature {name!r} must be of one kind, but is a ' + ', and a '
                 .join(f'{NAMES[kind]} in {records.where(number)}'
                       for kind, number in kinds.items()))
-        lengths = {length for (_, length), _ in listed}
+        lengths = {one.length for one, _ in listed}
+        stages = {one.stage for one, _ in listed}
         found[name] = Feature(
             next(iter(kinds), 0),
-            lengths.pop() if len(lengths) == 1 and 0 not in lengths else None)
+            lengths.pop() if len(lengths) == 1 and 0 not in lengths else None,
+            stages.pop() if len(stages) == 1 else '')
     return found
 
 
 def _first_examples(records: FieldReader,
-                    ) -> Iterator[tuple[int, dict[str, tuple[int, int]]]]:
-    """Yield the numbers of the first records that are examples, with kind and
-    length of each feature."""
+                    ) -> Iterator[tuple[int, dict[str, Feature]]]:
+    """Yield the numbers of the first records that are examples, with their
+    features."""
     count = min(SAMPLE, len(records))
     for first in range(0, count, GROUP):
         numbers = range(first, min(first + GROUP, count))
@@ -238,8 +244,9 @@ def _first_examples(records: FieldReader,
             except ValueError:
                 # The error is raised when a stage reads the record.
                 continue
-            yield number, {name: (kind, len(values))
-                           for name, (kind, values) in example.items()}
+            yield number, {name: Feature(kind, len(values), stage_for(
+                values[0]) if kind == 1 and len(values) == 1 else '')
+                for name, (kind, values) in example.items()}
 
 
 @do_not_pickle_attributes('readers', 'table')
