@@ -24,9 +24,9 @@ from fuel.datasets.runs import Runs
 from fuel.datasets.shards.base import ShardDataset
 from fuel.describe import SourceType
 from fuel.layouts.call import Call
-from fuel.layouts.opening import (
-    ALL, FolderFiles, as_pattern, named_splits, open_files)
+from fuel.layouts.folders import FolderFiles, as_pattern
 from fuel.layouts.formats import format_of, is_zarr
+from fuel.layouts.opening import ALL, named_splits, open_files
 from fuel.layouts.recognition import find_call, seen_files
 from fuel.layouts.seen import SeenFile
 from fuel.remote.urls import StorageOptions, is_url
