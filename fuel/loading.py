@@ -18,15 +18,17 @@ from fuel.datasets.columns.part_names import Files, is_pattern
 from fuel.datasets.dataset import Dataset
 from fuel.downloaders.registry import registered
 from fuel.exceptions import MissingInputFiles
-from fuel.layouts.formats import DATA_ENDINGS, TEXTS
+from fuel.layouts.formats import ENDINGS, without_number
 from fuel.layouts.opening import ALL, open_files, open_own
 from fuel.remote.urls import is_url
-from fuel.suggestions import did_you_mean, nearest
+from fuel.suggestions import did_you_mean
 from fuel.storage.token_index import is_stem
 from fuel.utils.extensions import Filler, NotingParser, find_datasets
 from fuel.utils.lockfile import LockFile
+from fuel.utils.missing_files import near, no_file
 from fuel.utils.other_libraries import class_for, short_repr
-from fuel.utils.paths import find_in_data_path, refuse_special_file
+from fuel.utils.paths import (
+    expand_home, find_in_data_path, refuse_special_file)
 from fuel.utils.signatures import parameters_of
 
 __all__ = ['load']
@@ -51,7 +53,7 @@ def load(name: Files,
         as ``'mnist'``, or name of a converted file in the data path.  It may
         also be files that are read as they are: a file, a URL, a pattern such
         as ``'data/*.h5'`` or ``'train-{000..146}.tar'``, a folder, or a list
-        of files.  The layout of HDF5
+        of files; ``~`` at the start is the home folder.  The layout of HDF5
         files from other programs is recognised by their contents; see
         :doc:`/hdf5_layouts`.  Subfolders of a folder are its splits.  Files
         other than ``.npy`` are splits if all have names of splits:
@@ -134,7 +136,7 @@ def load(name: Files,
     if not isinstance(name, (str, os.PathLike)):
         return open_files(_as_list(name), split, layout, kwargs)
     path = os.fsdecode(name)
-    if _is_path(path):
+    if _is_path(expand_home(path)):
         return open_files(path, split, layout, kwargs)
     if layout is not None:
         raise ValueError(
@@ -142,7 +144,8 @@ def load(name: Files,
     try:
         return _load_by_name(path, split, download, url_prefix, kwargs)
     except FileNotFoundError:
-        if not os.path.exists(path) and not is_stem(path):
+        home = expand_home(path)
+        if not os.path.exists(home) and not is_stem(home):
             raise
     return open_files(path, split, layout, kwargs)
 
@@ -171,6 +174,15 @@ def _is_path(name: str) -> bool:
     return has_form and os.path.exists(name)
 
 
+def _is_like_path(name: str) -> bool:
+    """Return whether a name can only be meant as that of files; HDF5 files
+    may also lie in the data path."""
+    low = without_number(name.lower())
+    return not low.endswith(EXTENSIONS) and (
+        low.endswith(ENDINGS) or not {'/', os.sep, '{', '}', '~'}.isdisjoint(
+            name))
+
+
 def _load_by_name(path: str, split: str | Sequence[str] | None,
                   download: bool, url_prefix: str | None,
                   kwargs: dict[str, Any]) -> Dataset:
@@ -183,6 +195,9 @@ def _load_by_name(path: str, split: str | Sequence[str] | None,
     try:
         found = find_in_data_path(filename)
     except FileNotFoundError:
+        refuse_special_file(expand_home(path))
+        if 'dtype' in kwargs or _is_like_path(path):
+            raise no_file(expand_home(path), path) from None
         if not download:
             raise FileNotFoundError(_how_to_get(
                 key, path, filename, split, kwargs)) from None
@@ -225,30 +240,28 @@ def _how_to_get(key: str, name: str, filename: str,
                 split: str | Sequence[str] | None,
                 kwargs: Mapping[str, Any]) -> str:
     """Return the text of the error that a file was not found, with advice."""
-    refuse_special_file(name)
     folders = ', '.join(map(repr, config.data_path))
     text = f'{filename!r} was not found in the data path, {folders}'
     for path in (name + extension for extension in EXTENSIONS):
         if os.path.isfile(path):
             return (f'{text}, but here is {path}: did you mean '
                     f'fuel.load({path!r})?')
-    if name.lower().endswith((*DATA_ENDINGS, *TEXTS)):
-        folder, file = os.path.split(name)
-        found = nearest(file, _files_in(folder or '.'))
-        hint = '' if found is None else (
-            f': did you mean {os.path.join(folder, found)!r}?')
+    if key.endswith(EXTENSIONS):
+        where = expand_home(name)
+        hint = near(where) if os.path.isdir(
+            os.path.dirname(where) or '.') else ''
         known, _ = os.path.splitext(key)
-        if hint or folder or known not in _fillers('converters'):
-            return f'there is no file {name!r}, and {text}{hint}'
+        if hint or os.path.dirname(name) or known not in _fillers(
+                'converters'):
+            return (f'there is no file {name!r}, and {text}'
+                    f'{": " * bool(hint)}{hint}')
         key = name = known
     if key in _fillers('converters') and key in _fillers('downloaders'):
         return f'{text}: {_way_to_get(key, name, split, kwargs)}'
-    folder, file = os.path.split(name)
-    found = nearest(file, _folders_in(folder or '.'))
-    hint = (did_you_mean(key, _fillers('converters'), '; {}') if found is None
-            else f'; did you mean the folder {os.path.join(folder, found)!r}?')
-    return (f'{text}, and {name!r} is not a data set that Fuel can download'
-            f'{hint or "; fuel-download --list shows those"}')
+    hint = near(name, only_folders=True) or did_you_mean(
+        key, _fillers('converters')) or 'fuel-download --list shows those'
+    return (f'{text}, and {name!r} is not a data set that Fuel can download; '
+            f'{hint}')
 
 
 def _way_to_get(key: str, name: str, split: str | Sequence[str] | None,
@@ -271,24 +284,6 @@ def _way_to_get(key: str, name: str, split: str | Sequence[str] | None,
         and kwargs[option] != options[option].default])
     return (f'fuel.load({name!r}, split={split!r}, {kept}download=True) '
             f'downloads and converts it')
-
-
-def _files_in(folder: str) -> list[str]:
-    """Return the names of the data files in a folder; none if the folder
-    cannot be read."""
-    with suppress(OSError):
-        return sorted(name for name in os.listdir(folder)
-                      if name.lower().endswith((*DATA_ENDINGS, *TEXTS)))
-    return []
-
-
-def _folders_in(folder: str) -> list[str]:
-    """Return the names of the folders in a folder; none if it cannot be
-    read."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        return sorted(entry.name for entry in entries
-                      if entry.is_dir() and not entry.name.startswith('.'))
-    return []
 
 
 def _fillers(kind: str) -> Mapping[str, Any]:

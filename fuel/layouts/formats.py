@@ -85,6 +85,10 @@ ADVICE = {
         ('.avi', '.mkv', '.mov', '.mp4', '.webm'),
         'video is not read by Fuel: extract its frames, such as with ffmpeg')}
 
+# Extensions of all files that are read, or that users try.
+ENDINGS = (*DATA_ENDINGS, *TEXTS, *SHARDS, *RAW_ENDINGS, *ADVICE, '.idx',
+           '.zarr')
+
 LISTING = ('a folder at a URL is not listed: list the URLs of its files, or '
            'write braces, such as {000..012}; of MDS, name the folder of an '
            'index.json; copy a folder of pictures or of audio files, or pack '

@@ -11,7 +11,8 @@ from importlib import import_module
 from typing import Any
 
 from fuel.datasets.columns.opening import refuse_other_arrays
-from fuel.datasets.columns.part_names import MAGIC, Files, as_files, expand
+from fuel.datasets.columns.part_names import (
+    MAGIC, Files, as_files, expand, without_braces)
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
@@ -25,7 +26,11 @@ from fuel.layouts.mds import choose_indexes, find_indexes
 from fuel.layouts.media import Entries, are_in
 from fuel.layouts.recognition import (
     PLAIN, find_call, find_known_call, seen_files)
+from fuel.remote.urls import is_url
 from fuel.storage.open_files import open_with_h5py
+from fuel.storage.token_index import is_stem
+from fuel.utils.missing_files import no_file
+from fuel.utils.paths import expand_home
 from fuel.utils.warn import warn_user
 
 logger = logging.getLogger(__name__)
@@ -64,6 +69,32 @@ def open_files(files: Files, split: Split, layout: str | None,
 
     `files`: a path, URL, pattern or folder, or a list of files.
     """
+    listed: Sequence[str | os.PathLike[str]] = [files] if isinstance(
+        files, (str, os.PathLike)) else files
+    given = list(map(os.fsdecode, listed))
+    at_home = list(map(expand_home, given))
+    try:
+        return _open_files(at_home if listed is files else at_home[0],
+                           split, layout, kwargs)
+    except FileNotFoundError as error:
+        # Thousands of files are not looked for unless one is missing.
+        _refuse_missing(given, error)
+        raise
+
+
+def _refuse_missing(files: Sequence[str], error: FileNotFoundError) -> None:
+    """Raise FileNotFoundError about the first of the local files that is
+    missing, if one is."""
+    for given in files:
+        for path in [] if is_url(given) or MAGIC.search(given) else (
+                without_braces(expand_home(given))):
+            if not os.path.lexists(path) and not is_stem(path):
+                raise no_file(path, given) from error
+
+
+def _open_files(files: Files, split: Split, layout: str | None,
+                kwargs: dict[str, Any]) -> Dataset:
+    """See `open_files`."""
     named = files
     if isinstance(files, (str, os.PathLike)) and os.path.isdir(files) and (
             not is_zarr(os.fsdecode(files))):

@@ -49,6 +49,13 @@ def find_in_data_path(filename: str) -> str:
         'fuel.config.data_path')
 
 
+def expand_home(path: str) -> str:
+    """Return a path in which ``~`` at the start is the home folder, unless
+    there is a file of the name as it is."""
+    return os.path.expanduser(path) if path.startswith('~') and (
+        not os.path.exists(path)) else path
+
+
 # A program that opens one of these may wait for another program, or for ever.
 _SPECIAL = ((stat.S_ISFIFO, 'a named pipe (FIFO)'),
             (stat.S_ISSOCK, 'a socket'),

@@ -23,6 +23,7 @@ from fuel.storage.part_index import Arrays
 from fuel.suggestions import did_you_mean
 from fuel.utils.braces import expand_braces
 from fuel.utils.hdf5_errors import naming_file
+from fuel.utils.missing_files import no_match
 from fuel.utils.other_libraries import checked_path, short_repr
 
 # Most names that an error shows.
@@ -77,8 +78,7 @@ def expand(files: str | Sequence[str]) -> list[str]:
         return [files]
     found = sorted(glob.glob(files, recursive=True), key=natural_key)
     if not found:
-        raise FileNotFoundError(
-            f'there is no file like {os.path.abspath(files)!r}')
+        raise no_match(files)
     # DALI's index of an archive is not data.
     indexes = {f'{path[:-4]}.idx' for path in found if path.endswith('.tar')}
     return [path for path in found if path not in indexes]
