@@ -534,7 +534,9 @@ def test_copy_leaves_out_what_the_stream_was_loaded_to_leave_out(copied):
 def test_single_rank_drops_or_fills_a_short_batch_of_examples(uneven):
     """Its steps are those that it takes, and so are those left out."""
     def make():
-        return split(0, 1, uneven)
+        return DataStream(
+            IndexableDataset({'y': numpy.arange(11)}), batch_size=4).shard(
+                0, 1, by='example', uneven=uneven)
 
     stream = make()
     epochs = [[(set(rows_of(item)), stream.current_step())
