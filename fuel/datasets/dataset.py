@@ -116,6 +116,8 @@ class Dataset(NamedArguments):
     categories: Any = MappingProxyType({})
     # Text of the warning about windows over rows that are not steps of a run.
     independent_rows = ''
+    # How to have single items as rows where rows differ in length.
+    single_rows = ''
     default_transformers: Any = ()
     axis_labels: Any = None
     unsaved_arguments: tuple[str, ...] = ('axis_labels', 'sources')

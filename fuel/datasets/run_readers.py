@@ -272,6 +272,7 @@ class RunReader(SpanReader):
 
     def __init__(self, below: Source, cuts: Cuts) -> None:
         super().__init__(below, cuts, (), numpy.dtype(object))
+        self.element_type = below.reader.element_type or below.reader.dtype
         self.mean_rows = float(cuts.lengths.sum()) / max(1, len(cuts.lengths))
 
     def read_spans(self, spans: Spans) -> Any:

@@ -22,6 +22,9 @@ from fuel.storage.reader import Places, StoredPieces, no_ranges
 from fuel.utils.overrides import covers, is_own
 from fuel.utils.sparse import require_dense
 
+# Number of first rows in memory whose lengths are compared.
+LOOKED_AT = 100
+
 
 class Source(NamedTuple):
     """The reader of a source, and the row of each example.
@@ -177,6 +180,17 @@ class MemoryReader(Reader):
 
     def _read_range(self, start: int, stop: int) -> Any:
         return self.read(slice(start, stop))
+
+
+def lengths_vary(reader: Reader) -> bool:
+    """Return whether rows are arrays of different lengths; of rows in memory,
+    the first ones are looked at."""
+    if reader.element_type is not None or not isinstance(reader, MemoryReader):
+        return reader.element_type is not None
+    first = reader.rows[:LOOKED_AT] if isinstance(
+        reader.rows, (list, numpy.ndarray)) and reader.dtype.hasobject else ()
+    return len({len(row) for row in first if isinstance(row, list) or (
+        isinstance(row, numpy.ndarray) and row.ndim)}) > 1
 
 
 class Requests:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy
 
@@ -13,10 +14,11 @@ from fuel.datasets.run_bounds import RunsGiven
 from fuel.datasets.run_readers import (
     MOST_ROWS, Cuts, FirstRowReader, MaskReader, NextReader, SpanReader,
     WindowCuts, WindowReader, no_zeros)
-from fuel.datasets.runs import RunDataset
-from fuel.datasets.sources import Source
+from fuel.datasets.runs import RunDataset, StoredSources
+from fuel.datasets.sources import Source, lengths_vary
 from fuel.describe import SourceType, SourceTypes
 from fuel.describe.source_types import types_of
+from fuel.storage import Reader
 from fuel.suggestions import did_you_mean
 from fuel.typing import AxisLabels, DatasetLike
 from fuel.utils.checks import not_negative, one_of, positive
@@ -92,7 +94,8 @@ class Windows(RunDataset):
     ValueError
         If a count is out of range, a source is unknown, a row lies outside
         of all runs, no run is long enough for a window, or one is too short
-        and `short` is 'error'.
+        and `short` is 'error'. With `targets`, if the rows of a source are
+        arrays of different lengths.
 
     Notes
     -----
@@ -250,9 +253,19 @@ class Windows(RunDataset):
                 f'windows span {span} rows with stride {self.stride}, and '
                 f'padding is {self.pad_before} before and {self.pad_after} '
                 f'after runs: each must be at most {MOST_ROWS}')
-        cuts = WindowCuts(
+        return WindowCuts(
             bounds, span, self.stride, self.pad_before, self.pad_after,
             self._step_of_cuts())
+
+    def _find_readers(self, stored: StoredSources) -> None:
+        super()._find_readers(stored)
+        # Rows that cannot be in windows are the cause of runs of few rows.
+        self._refuse_short_runs(self._cuts)
+
+    def _refuse_short_runs(self, cuts: Any) -> None:
+        """Raise ValueError if all runs are too short for a window, or if
+        `short` is 'error' and one is."""
+        span = cuts.span
         without = numpy.flatnonzero(numpy.diff(cuts.first_examples) == 0)
         if len(without) == len(cuts.lengths) and cuts.bounds[-1]:
             padding = self.pad_before + self.pad_after
@@ -267,7 +280,6 @@ class Windows(RunDataset):
                 f'few for a window of {span}: pass shorter windows, more '
                 f"padding, or short='drop' to leave out the {len(without)} "
                 f'runs that are too short')
-        return cuts
 
     def _rows_of(self, source: str) -> tuple[IndexArray, tuple[int, ...]]:
         """Return the rows of a window that are read for a source, counted from
@@ -302,6 +314,8 @@ class Windows(RunDataset):
             name not in self.first and name not in self._once)]
         names = PAIR if len(paired) == 1 else (
             f'{source}_inputs', f'{source}_targets')
+        if self._chosen is None or not {*names}.isdisjoint(self._chosen):
+            self._refuse_ragged(source, below.reader)
         self._made = {**self._made, source: names}
         offsets = numpy.arange(self.length + 1, dtype=numpy.intp) * self.step
         whole = WindowReader(
@@ -309,6 +323,24 @@ class Windows(RunDataset):
         return {name: NextReader(below, self._cuts, whole, part, source)
                 for name, part in zip(
                     names, (slice(-1), slice(1, None)), strict=True)}
+
+    def _refuse_ragged(self, source: str, reader: Reader) -> None:
+        """Raise ValueError if the rows of a source are arrays of different
+        lengths, whose elements have no targets."""
+        if not lengths_vary(reader):
+            return
+        dataset, remedy = self.dataset, ''
+        while isinstance(dataset, RunDataset):
+            dataset = dataset.dataset
+            remedy = (f'make the windows of the {type(dataset).__name__} that '
+                      f'{type(self.dataset).__name__} reads; ')
+        remedy += getattr(dataset, 'single_rows', '') or (
+            "leave out targets='next', and read windows of one row more, "
+            'which have the rows that follow too')
+        raise ValueError(
+            f"targets='next' makes a target of the row that follows, and the "
+            f'rows of source {source!r} are arrays of different lengths, not '
+            f'single items: {remedy}')
 
     def _added_readers(self, first: Source) -> dict[str, SpanReader]:
         if self.pad is None:

@@ -95,13 +95,14 @@ LISTING = ('a folder at a URL is not listed: list the URLs of its files, or '
            'the files into tar archives')
 
 
-def format_of(path: str, has_dtype: bool = False) -> str:
+def format_of(path: str, is_raw: bool = False) -> str:
     """Return the format of a file: 'hdf5', 'npy', 'npz', 'parquet', 'arrow',
     'zarr', 'tar', 'wids', 'tfrecord', 'mds', 'csv', 'tsv', 'jsonl', 'text' or
     'binary'.
 
-    `has_dtype`: whether the type of the numbers in a file is given. The file
-        is then a binary file, unless it has the extension of another format.
+    `is_raw`: whether an argument is given that only files of numbers take.
+        The file is then a binary file, unless it has the extension of another
+        format.
 
     Raises: ValueError if it has another format.
     """
@@ -111,7 +112,7 @@ def format_of(path: str, has_dtype: bool = False) -> str:
         raise ValueError(
             f'{path!r} is a folder, and no Zarr array or group: load it by '
             f'itself, or list the files in it')
-    if has_dtype and not without_number(file_name(path).lower()).endswith(
+    if is_raw and not without_number(file_name(path).lower()).endswith(
             (*DATA_ENDINGS, *SHARDS, *TEXTS, *ADVICE)):
         return 'binary'
     try:

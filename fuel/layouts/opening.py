@@ -225,7 +225,8 @@ def _format_of_all(paths: Sequence[str],
     """
     first = {os.path.splitext(SHARD_NUMBER.sub('', str(path)))[1]: path
              for path in reversed(paths)}
-    kinds = {path: format_of(path, 'dtype' in kwargs)
+    is_raw = bool({'dtype', 'rows'} & kwargs.keys())
+    kinds = {path: format_of(path, is_raw)
              for path in first.values()}
     kind = kinds[paths[0]]
     for path, other in kinds.items():
