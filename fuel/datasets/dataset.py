@@ -116,7 +116,7 @@ class Dataset(NamedArguments):
     categories: Any = MappingProxyType({})
     # Text of the warning about windows over rows that are not steps of a run.
     independent_rows = ''
-    # How to have single items as rows where rows differ in length.
+    # Advice for errors: what makes single items of rows that are sequences.
     single_rows = ''
     default_transformers: Any = ()
     axis_labels: Any = None

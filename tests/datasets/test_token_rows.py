@@ -1,4 +1,4 @@
-"""Raw files with an index of Megatron, of which each row is one token."""
+"""Raw files with an index of Megatron, where each row is one token."""
 import itertools
 import pickle
 
@@ -146,7 +146,7 @@ def test_printed_call_has_the_argument(corpus):
 
 
 def test_states_of_sequences_and_tokens_differ(tmp_path):
-    """Also where each sequence is one token. A state of sequences does not
+    """Even if each sequence is one token. A state of sequences does not
     have the argument, as states of before."""
     write(tmp_path / 'x', [[5], [6], [7]])
 
@@ -225,7 +225,7 @@ def test_next_sequence_is_not_a_target(corpus, length):
     assert len(Windows(dataset, 2)) == 5
 
 
-def test_rows_of_other_ragged_sources_are_no_targets(corpus):
+def test_rows_of_other_ragged_sources_have_no_targets(corpus):
     """Of files, in memory, and runs; unless another source is read."""
     tokens = fuel.load(corpus, rows='tokens')
     with pytest.raises(ValueError, match='BinaryDataset that Runs reads'):
