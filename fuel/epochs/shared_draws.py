@@ -179,15 +179,16 @@ def _sources_of(scheme: Any) -> list[Any]:
     consists of."""
     found = [scheme]
     for value in vars(scheme).values():
-        for part in (value.values() if isinstance(value, dict)
-                     else value if isinstance(value, list | tuple)
-                     else (value,)):
-            # Most are numbers and the like.
-            if type(part).__module__ != 'builtins':
-                if is_scheme(part):
-                    found += _sources_of(part)
-                elif rng_state.is_generator(part):
-                    found.append(part)
+        parts = (value.values() if isinstance(value, dict)
+                 else value if isinstance(value, list | tuple) else (value,))
+        # Most are numbers and the like, such as millions of indices.
+        if all(kind.__module__ == 'builtins' for kind in {*map(type, parts)}):
+            continue
+        for part in parts:
+            if is_scheme(part):
+                found += _sources_of(part)
+            elif rng_state.is_generator(part):
+                found.append(part)
     return found
 
 
