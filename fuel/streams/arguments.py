@@ -54,8 +54,8 @@ class LoadOptions(TypedDict, total=False):
 
 
 def checked_load_options(options: LoadOptions | None) -> LoadOptions:
-    """Return keyword arguments for `load_state_dict`; raise TypeError if there
-    are others."""
+    """Return keyword arguments for `load_state_dict`, which may be passed to
+    it many times; raise TypeError if there are others."""
     found: LoadOptions = {} if options is None else {**options}
     known = LoadOptions.__annotations__
     for name in found:
@@ -63,6 +63,10 @@ def checked_load_options(options: LoadOptions | None) -> LoadOptions:
             raise TypeError(
                 f'load_options has {name!r}, which load_state_dict does not '
                 f'take: it takes {", ".join(known)}')
+    steps = found.get('leave_out')
+    if steps is not None:
+        from fuel.orders.omitted import steps_as_list
+        found['leave_out'] = steps_as_list(steps)
     return found
 
 

@@ -754,6 +754,16 @@ def test_steps_that_were_left_out_before_a_break_count(num_workers):
     assert EPOCHS[2] == read(loader)
 
 
+def test_options_hold_whenever_a_state_is_loaded():
+    """An iterator is not used up by the first one."""
+    loader = Loader(shuffled(), load_options={'leave_out': iter([1])})
+    for _ in range(2):
+        loader.load_state_dict(shuffled().state_dict())
+        assert EPOCHS[0][:1] + EPOCHS[0][2:] == read(loader)
+    with pytest.raises(TypeError, match='must be a list of numbers'):
+        Loader(shuffled(), load_options={'leave_out': 1})
+
+
 @pytest.mark.parametrize('num_workers, persistent', WORKERS)
 def test_workers_leave_out_what_another_process_was_asked_to(
         num_workers, persistent):
