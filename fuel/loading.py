@@ -133,6 +133,19 @@ def load(name: Files,
         raise TypeError(
             f'split must be the name of a split, or several, got '
             f'{split!r:.80}: pass the splits of random_split as splits=')
+    try:
+        return _load(name, split, layout, download, url_prefix, kwargs)
+    except (OSError, TypeError, ValueError) as error:
+        if kwargs:
+            from fuel.layouts.arguments import refuse_misspelled
+            refuse_misspelled(kwargs, NAMING, error)
+        raise
+
+
+def _load(name: Files, split: str | Sequence[str] | None, layout: str | None,
+          download: bool, url_prefix: str | None,
+          kwargs: dict[str, Any]) -> Dataset:
+    """See `load`."""
     if not isinstance(name, (str, os.PathLike)):
         return open_files(_as_list(name), split, layout, kwargs)
     path = os.fsdecode(name)

@@ -152,3 +152,25 @@ def test_flat_makes_steps_of_solutions(tmp_path, recwarn):
     assert 6 * 3 == len(windows)
     numpy.testing.assert_array_equal(windows[4:5][0], tensor[1:2, 1:4])
     assert not recwarn
+
+
+@pytest.mark.parametrize('name', [
+    'r.bin', 'a.csv', 'none.tar', 'none', '*.x', ['a.csv'], 'mnist'])
+@pytest.mark.parametrize('argument, meant', [
+    ('dtpye', 'dtype'), ('layot', 'layout'), ('colums', 'columns'),
+    ('downlaod', 'download'), ('wich_format', 'which_format')])
+def test_misspelled_argument_is_named(
+        name, argument, meant, tmp_path, monkeypatch):
+    """Another error, such as that of a missing type, is not its cause."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'r.bin').write_bytes(b'abcdefgh')
+    (tmp_path / 'a.csv').write_text('x\n1\n')
+    with pytest.raises(TypeError, match=(
+            f"no argument '{argument}'.*did you mean '{meant}")):
+        fuel.load(name, **{argument: 'x'})
+
+
+def test_argument_of_one_kind_of_data_is_not_called_unknown(tmp_path):
+    """Another error is the cause."""
+    with pytest.raises(FileNotFoundError, match='there is no file'):
+        fuel.load(tmp_path / 'a.csv', delimiter=';')

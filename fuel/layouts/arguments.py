@@ -1,0 +1,48 @@
+"""The arguments of all data sets that `fuel.load` makes."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+
+from fuel.datasets.built_in import BuiltInDataset
+from fuel.datasets.files import FilesDataset
+from fuel.datasets.hdf5_dataset import HDF5Dataset
+from fuel.layouts.opening import CLASSES
+from fuel.suggestions import did_you_mean
+from fuel.utils.signatures import keywords_of
+
+# Arguments of `fuel.load` itself.
+OWN = 'split', 'layout', 'download', 'url_prefix'
+
+
+def refuse_misspelled(names: Iterable[str], more: Iterable[str],
+                      error: Exception) -> None:
+    """Raise TypeError from an error if an argument that no data set takes is
+    its cause; its text may speak of an argument that is missing.
+
+    `more`: names of further arguments that some data set takes.
+    """
+    classes, are_all = _classes()
+    known = [*OWN, *dict.fromkeys(
+        [*more, *(name for cls in classes for name in keywords_of(cls))])]
+    for name in names:
+        hint = did_you_mean(name, known)
+        is_named = f'takes no argument {name!r}: ' + 'did' * bool(hint)
+        if name not in known and is_named not in str(error) and (
+                hint or are_all):
+            raise TypeError(
+                f'fuel.load takes no argument {name!r}, and no data set does'
+                f'{": " * bool(hint)}{hint}') from error
+
+
+def _classes() -> tuple[list[type], bool]:
+    """Return the classes of data sets whose packages are installed, and
+    whether all are."""
+    found: list[type] = [HDF5Dataset, BuiltInDataset, FilesDataset]
+    are_all = True
+    for module, name, _ in CLASSES.values():
+        try:
+            found.append(getattr(import_module(module), name))
+        except ImportError:
+            are_all = False
+    return found, are_all
