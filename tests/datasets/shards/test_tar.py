@@ -636,8 +636,7 @@ def test_fuel_info_shows_the_call(tmp_path, capsys):
              for number in range(2)]
     for name in (paths[0], tmp_path / '*.tar', tmp_path / '{0,1}.tar'):
         assert 0 == fuel_info.main([str(name)])
-        assert f'TarDataset({str(paths[0])!r}' in capsys.readouterr(
-            ).out.replace('[', '')
+        assert f'TarDataset({str(name)!r}' in capsys.readouterr().out
 
 
 def test_fuel_info_names_the_kinds_of_fields(tmp_path, capsys):
