@@ -117,14 +117,17 @@ def _open_files(files: Files, split: Split, layout: str | None,
     paths = expand(given)
     if isinstance(given, str) and given != paths[0]:
         given, split = _of_pattern(given, paths, split, kwargs)
-        paths = expand(given)
+        files, paths = given, expand(given)
     kind = _format_of_all(paths, kwargs)
     if kind == 'wids':
         _refuse_layout(layout, paths[0], kind)
         return _open_listed(paths, split, kwargs)
     if kind != 'hdf5':
         _refuse_layout(layout, paths[0], kind)
-        return _open_format(kind, paths, split, kwargs)
+        # The call of shards that is printed has a pattern as it was passed.
+        return _open_format(kind, paths if kind not in (
+            'tar', 'tfrecord') else [files] if isinstance(
+                files, (str, os.PathLike)) else files, split, kwargs)
     with seen_files(given, kwargs.get('storage_options'),
                     kwargs.get('follow', 'folder')) as seen:
         if 'split' in seen.files[0].attribute_names() and layout is None:
@@ -410,7 +413,7 @@ def _names_of(split: str | Sequence[str]) -> tuple[str, ...]:
     return (split,) if isinstance(split, str) else tuple(split)
 
 
-def _open_format(kind: str, paths: Sequence[str],
+def _open_format(kind: str, paths: Sequence[Any],
                  split: Split, kwargs: dict[str, Any]) -> Dataset:
     """Return the data set in files that are not HDF5."""
     module, name, more = CLASSES[kind]

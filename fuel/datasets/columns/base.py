@@ -173,12 +173,17 @@ def _shown_columns(columns: Mapping[str, FileColumn]) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return an argument as text; for a long list of rows, only its length."""
+    """Return an argument as text; for a long list of rows, their range, or
+    only their number."""
     if isinstance(value, Mapping):
         return '{' + ', '.join(f'{key!r}: {_shown(one)}'
                                for key, one in value.items()) + '}'
     if isinstance(value, numpy.ndarray):
         value = value.tolist()
     if isinstance(value, (list, range)) and len(value) > MOST_SHOWN:
-        return f'<{len(value)} rows>'
+        first = value[0]
+        if not isinstance(first, int) or [*value] != [
+                *range(first, first + len(value))]:
+            return f'<{len(value)} rows>'
+        value = first, first + len(value)
     return repr(value)

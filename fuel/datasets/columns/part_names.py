@@ -109,6 +109,47 @@ def fixed_files(reader: str, files: Any,
     return found[0] if len(found) == 1 else found
 
 
+def written_files(files: Any, storage_options: StorageOptions | None,
+                  ) -> str | list[str]:
+    """Return files for the text of a call: patterns as they were passed, and
+    braces in place of paths that are numbered one after the other.
+
+    The result has no credentials.
+    """
+    listed = files if isinstance(files, (list, tuple)) else [files]
+    left = [str(as_path(os.fsdecode(one), storage_options))
+            for one in listed]
+    shown: list[str] = []
+    while left:
+        numbered = _numbered(left)
+        braces = f'{{{numbered[0][1]}..{numbered[-1][1]}}}'.join(
+            numbered[0][::2])
+        paths = left[:len(numbered)]
+        shown += [braces] if len(paths) > 1 and '{' not in paths[0] and (
+            expand_braces(braces) == paths) else paths
+        del left[:len(numbered)]
+    return shown[0] if len(shown) == 1 else shown
+
+
+def _numbered(paths: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Return the first paths that differ in one number, which grows by one:
+    the text before the number, the number, and the text after it."""
+    first, second = [re.split('([0-9]+)', path) for path in (
+        paths[0], paths[min(1, len(paths) - 1)])]
+    place = next((place for place, (one, other) in enumerate(zip(
+        first, second, strict=False)) if one != other), 0)
+    before, number, after = (
+        ''.join(first[:place]), first[place], ''.join(first[place + 1:]))
+    found = [(before, number, after)]
+    if place % 2:
+        for path in paths[1:]:
+            number = f'{int(number) + 1:0{len(number)}}'
+            if path != f'{before}{number}{after}':
+                break
+            found.append((before, number, after))
+    return found
+
+
 def as_list(paths: str | Sequence[str]) -> Sequence[str]:
     """Return paths as a list; a single path becomes a list of one path."""
     return [paths] if isinstance(paths, str) else paths

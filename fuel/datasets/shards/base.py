@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import written_call
 from fuel.datasets.columns.part_names import (
-    as_list, fixed_files, shown_paths)
+    as_list, fixed_files, shown_paths, written_files)
 from fuel.datasets.decoders import decoding_texts
 from fuel.datasets.file_rows import FileRowsDataset
 from fuel.datasets.options import DatasetOptions
@@ -87,6 +87,8 @@ class ShardDataset(FileRowsDataset):
     shards: Sequence[str]
     #: The places of the fields in the files.
     table: RecordTable
+    # The files for the text of the call; None in older pickles.
+    _written: str | list[str] | None = None
 
     def __init__(self, path: Any,
                  columns: Mapping[str, str] | Sequence[str] | None = None,
@@ -99,6 +101,7 @@ class ShardDataset(FileRowsDataset):
             raise ValueError(
                 f"missing must be 'error' or 'none', got {missing!r}")
         self.path = fixed_files(type(self).__name__, path, storage_options)
+        self._written = written_files(path, storage_options)
         self.missing = missing
         self._splits = splits
         self.columns = columns if columns is None else by_source(columns)
@@ -216,11 +219,9 @@ class ShardDataset(FileRowsDataset):
         shown: Any = [*columns] if all(
             source == field for source, field in columns.items()) else columns
         options = try_call(None, lambda: self.storage_options)
-        path: Any = self.path
+        files = self._written or written_files(self.path, None)
         return written_call(
-            type(self).__name__,
-            [repr(list(map(str, path)) if isinstance(path, list)
-                  else str(path)), repr(shown)],
+            type(self).__name__, [repr(files), repr(shown)],
             {**self._own_arguments(),
              'which_sets': self.which_sets, 'splits': self._splits,
              'storage_options': options or None,
