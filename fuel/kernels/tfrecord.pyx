@@ -123,15 +123,18 @@ cdef const uint8_t *next_field(const uint8_t *at, const uint8_t *end,
     return field.end
 
 
-def parse_example(const uint8_t[::1] record):
+def parse_example(const uint8_t[::1] record, frozenset known=None):
     """Return the features of a serialised ``tf.train.Example``.
+
+    `known`: names of the features that it may have; None for any.
 
     Returns: a dict from the name of each feature to a pair. The first is the
         kind of its list: 1 bytes, 2 floats, 3 integers, 0 if it has none. The
         second has the values: a list of bytes, or an array of dtype float32
         or int64; () if there is no list.
 
-    Raises: ValueError if the record is not such an example, or is damaged.
+    Raises: ValueError if the record is not such an example, is damaged, or has
+        a feature that is not known.
 
     Examples
     --------
@@ -147,7 +150,7 @@ def parse_example(const uint8_t[::1] record):
         if field.kind != MESSAGE:
             continue
         if field.number == 1:
-            add_features(field.start, field.end, found)
+            add_features(field.start, field.end, found, known)
         elif field.number == 2:
             raise ValueError('it is a tf.train.SequenceExample, or not an '
                              'example')
@@ -155,11 +158,12 @@ def parse_example(const uint8_t[::1] record):
 
 
 cdef int add_features(const uint8_t *at, const uint8_t *end,
-                      dict found) except -1:
+                      dict found, frozenset known) except -1:
     """Add the entries of a map of features to a dict."""
     cdef Field entry, part
     cdef const uint8_t *place
     cdef bytes name
+    cdef str text
     cdef tuple values
     while at < end:
         at = next_field(at, end, &entry)
@@ -174,7 +178,13 @@ cdef int add_features(const uint8_t *at, const uint8_t *end,
                 name = bytes_of(part)
             elif part.number == 2:
                 values = values_of(part)
-        found[name.decode()] = values
+        text = name.decode()
+        if known is not None and text not in known:
+            raise ValueError(
+                f'it has the feature {text!r}, which the first records lack: '
+                f'choose the features with columns=..., which leaves out all '
+                f'others')
+        found[text] = values
     return 0
 
 

@@ -49,6 +49,20 @@ def test_checksum_of_any_bytes(data, first):
 
 
 @given(st.dictionaries(st.text('ab é', max_size=2), FEATURES, max_size=4),
+       st.frozensets(st.text('ab é', max_size=2)))
+def test_features_that_are_not_known_are_refused(features, known):
+    """The error names one of them."""
+    content = example(**features)
+    if features.keys() <= known:
+        assert repr(plain(parse_example(content))) == repr(
+            plain(parse_example(content, known)))
+    else:
+        first = next(name for name in features if name not in known)
+        with pytest.raises(ValueError, match=f'the feature {first!r}, '):
+            parse_example(content, known)
+
+
+@given(st.dictionaries(st.text('ab é', max_size=2), FEATURES, max_size=4),
        st.booleans())
 def test_features_are_those_that_were_written(features, packed):
     """Lists are packed or not, and may be empty."""

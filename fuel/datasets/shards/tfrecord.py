@@ -116,9 +116,18 @@ def payload(content: bytes) -> memoryview:
     return data
 
 
-def example_in(content: bytes) -> dict[str, tuple[int, Any]]:
-    """Return the features of the example in a record."""
-    return parse_example(payload(content))
+class ExampleParser:
+    """Parses the examples in records.
+
+    `known`: names of the features that a record may have; None for any.
+    """
+
+    def __init__(self, known: frozenset[str] | None = None) -> None:
+        self.known = known
+
+    def __call__(self, content: bytes) -> dict[str, tuple[int, Any]]:
+        """Return the features of the example in a record."""
+        return parse_example(payload(content), self.known)
 
 
 class Feature(NamedTuple):
@@ -143,16 +152,18 @@ class FeatureReader(DerivedReader):
     """Reader of a feature of examples.
 
     `records`: reads the examples.
+    `parser`: parses them.
     `name`: name of the source.
     `feature`: name of the feature.
     """
 
-    def __init__(self, records: FieldReader, name: str, feature: str,
-                 known: Feature) -> None:
+    def __init__(self, records: FieldReader, parser: ExampleParser, name: str,
+                 feature: str, known: Feature) -> None:
         dtype = TYPES[known.kind if known.length else 0]
         super().__init__([records], (len(records), *known.shape), dtype)
         self.name = name
         self.records = records
+        self.parser = parser
         self.part_bounds = records.part_bounds
         self.stage = known.stage
         if known.length is None:
@@ -234,13 +245,13 @@ def _first_examples(records: FieldReader,
                     ) -> Iterator[tuple[int, dict[str, Feature]]]:
     """Yield the numbers of the first records that are examples, with their
     features."""
-    count = min(SAMPLE, len(records))
+    count, parse = min(SAMPLE, len(records)), ExampleParser()
     for first in range(0, count, GROUP):
         numbers = range(first, min(first + GROUP, count))
         for number, content in zip(numbers, records.read(
                 slice(numbers.start, numbers.stop)), strict=True):
             try:
-                example = example_in(content)
+                example = parse(content)
             except ValueError:
                 # The error is raised when a stage reads the record.
                 continue
@@ -261,7 +272,9 @@ class TFRecordDataset(ShardDataset):
     value in each of them is a number, or bytes; one with the same number of
     values in each is an array. A feature of varying length, or that some
     records lack, is an array of any length, in an array of objects. Elements
-    have the types int64, float32, or object for bytes.
+    have the types int64, float32, or object for bytes. A later record that
+    differs is an error with its number. So is one with a feature that all of
+    the first 1,000 lack, unless `columns` or `sources` choose the features.
 
     Parameters
     ----------
@@ -298,8 +311,8 @@ class TFRecordDataset(ShardDataset):
     ValueError
         If a file is compressed, if there is no such feature, or if a feature
         has several types. While reading: if the checksum of a record is
-        wrong, or if a feature is not what the first records state; these
-        records may be skipped.
+        wrong, or if a feature is not what the first records state, or all of
+        them lack it; these records may be skipped.
 
     Notes
     -----
@@ -360,9 +373,12 @@ class TFRecordDataset(ShardDataset):
                     f'{[*known]}')
             known[name] = Feature(known[name].kind, None)
         if known:
-            examples = open_as(field=FieldType(decode=example_in))
+            parser = ExampleParser(
+                None if self._has_chosen() else frozenset(known))
+            examples = open_as(field=FieldType(decode=parser))
             return {
-                source: FeatureReader(examples, source, name, known[name])
+                source: FeatureReader(
+                    examples, parser, source, name, known[name])
                 for source, name in self._columns_of(
                     table, [*known]).items()}
         records = open_as(field=FieldType(
@@ -371,6 +387,18 @@ class TFRecordDataset(ShardDataset):
         # A record whose checksum is wrong may be an example.
         records.read(0)
         return dict.fromkeys(columns, records)
+
+    def _has_chosen(self) -> bool:
+        """Return whether features were chosen, so that others are left
+        out."""
+        return self.columns is not None or self._asked is not None or (
+            '_sources' in vars(self))
+
+    def _use_sources(self) -> None:
+        super()._use_sources()
+        for reader in self.readers.values():
+            if isinstance(reader, FeatureReader):
+                reader.parser.known = None
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:

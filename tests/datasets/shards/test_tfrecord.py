@@ -139,9 +139,9 @@ def test_records_are_parsed_once_for_all_sources(dataset, monkeypatch):
     """The number of sources does not matter."""
     calls = []
 
-    def parse(content):
+    def parse(content, known):
         calls.append(content)
-        return parsed(content)
+        return parsed(content, known)
 
     parsed = tfrecord.parse_example
     monkeypatch.setattr(tfrecord, 'parse_example', parse)
@@ -221,6 +221,48 @@ def test_later_record_of_another_type_is_an_error(tmp_path, late, error):
         each.example for each in stream.skipped_examples().examples]
     dataset = TFRecordDataset([first, second], ['b'], ragged=['b'])
     assert 1 == dataset.get_data(None, [3])[0][0][0]
+
+
+@pytest.mark.parametrize('late', [
+    example(a=[1], b=[1, 2], new=[.5]), example(a=[1], b=[1, 2], new=[]),
+    # As many features as usual.
+    example(a=[1], new=[b'x'])])
+def test_later_record_with_another_feature_is_an_error(tmp_path, late):
+    """It names file, record and feature; the stream may leave it out."""
+    usual = example(a=[1], b=[1, 2])
+    first = write_tfrecord(tmp_path / '1', [usual, example(a=[1])] * 450)
+    second = write_tfrecord(tmp_path / '2', [usual] * 250 + [late, usual])
+    dataset = TFRecordDataset([first, second])
+    assert ('a', 'b') == dataset.sources
+    words = "2, record 250.* has the feature 'new', which.*with columns="
+    for copy in dataset, pickle.loads(pickle.dumps(dataset)):
+        assert [1] == copy.get_data(None, [1151])[0].tolist()
+        for request in [3, 1150], slice(1149, 1152), 1150:
+            with pytest.raises(ValueError, match=words):
+                copy.get_data(None, request)
+    with pytest.raises(ValueError, match=words):
+        Windows(dataset, 2, sources=('a',)).get_data(None, [1149])
+    stream = DataStream(dataset, batch_size=100, on_error='skip')
+    assert 1151 == sum(len(batch[0]) for batch in stream.get_epoch_iterator())
+    assert [1150] == [
+        each.example for each in stream.skipped_examples().examples]
+
+
+def test_chosen_features_are_read_beside_others(tmp_path):
+    """By columns or sources, also those that are assigned later."""
+    path = write_tfrecord(
+        tmp_path / 'a', [example(a=[1], b=[1, 2])] * 1000
+        + [example(a=[2], b=[3, 4], new=[5])])
+    chosen = [
+        TFRecordDataset(path, ['a']), TFRecordDataset(path, {'a': 'a'}),
+        TFRecordDataset(path, sources=('a',)), fuel.load(path, columns=['a'])]
+    dataset = TFRecordDataset(path)
+    dataset.sources = ('a',)
+    for some in [*chosen, dataset]:
+        for copy in some, pickle.loads(pickle.dumps(some)):
+            assert [1, 2] == copy.get_data(None, [3, 1000])[0].tolist()
+    with pytest.raises(ValueError, match="feature 'new'"):
+        TFRecordDataset(path).get_data(None, [1000])
 
 
 def test_first_records_must_agree(tmp_path):
