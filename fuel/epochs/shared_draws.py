@@ -11,8 +11,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy
-
 from fuel.epochs.stage import Stage, stage_of
 from fuel.schemes.iteration_scheme import (
     ShardedScheme, is_scheme, keeps_generator_before, keeps_state,
@@ -202,8 +200,7 @@ def _has_state(source: Any) -> bool:
 
 def _identity(source: Any) -> int:
     """Return the identity of a scheme, or of what a generator draws from."""
-    return id(source.bit_generator if isinstance(
-        source, numpy.random.Generator) else source)
+    return id(rng_state.bits_of(source))
 
 
 def shared_states(stage: Stage, shared: SharedDraws) -> tuple[Any, ...]:

@@ -104,6 +104,8 @@ PIPELINES = {
     'two generators of the same bits': lambda rng: mixed(
         *[numbers(ShuffledScheme(N, 3, rng=numpy.random.Generator(bits)))
           for bits in [numpy.random.PCG64(3)] for _ in range(2)]),
+    'a generator of the bits of another': lambda rng: mixed(
+        source(rng), source(numpy.random.Generator(rng._bit_generator))),
     'streams of unequal length': lambda rng: Merge(
         [numbers(SequentialScheme(4, 3)), Scaled(source(rng), rng)],
         ('x', 'y')),
