@@ -312,9 +312,11 @@ class FilesDataset(RowsDataset):
     :class:`~fuel.datasets.jsonl.JSONLDataset` and
     :class:`~fuel.interop.arrow.ArrowDataset`.
 
-    When a file is read, it is an error if the file is gone, was replaced since
-    its folder was listed, or was written to since the epoch began; such
-    examples can be skipped (``on_error='skip'``). The times of files are
+    The files stay those with which the data set was made. When a file is read,
+    it is an error if the file is gone, was replaced since its folder was
+    listed, or was written to since the epoch began; such examples can be
+    skipped (``on_error='skip'``). Files that are added do not matter, but a
+    copy that another process opens later refuses them. The times of files are
     compared with the clock of the computer; times in the future are ignored.
     A picture without bytes is an error too.
 
@@ -341,8 +343,11 @@ class FilesDataset(RowsDataset):
     instead_of: Mapping[str, str] = {
         **RowsDataset.instead_of,
         'columns': "sources=['image', 'label'] chooses sources"}
-    # A checksum of the names of the files.
+    # A checksum of the names of the files, and the tables of them.
     _names: str | None = None
+    _tables: Sequence[str] | None = None
+    # The index with the files, if the folder has others now; else None.
+    _index: FolderIndex | None = None
 
     def __init__(self, path: Any, endings: Sequence[str] | None = None,
                  which_sets: Sequence[str] | None = None,
@@ -364,11 +369,30 @@ class FilesDataset(RowsDataset):
             tuple(self.readers), **kwargs)
 
     def load(self) -> None:
-        """List the folders that have changed, and find the files."""
+        """List the folders that have changed, and find the files.
+
+        The files stay those with which the data set was made.
+        """
         if not os.path.isdir(located(self.path)):
             raise FileNotFoundError(f'there is no folder {self.path!r}')
-        index = folder_index(located(self.path), self.follow == 'anywhere')
+        now = folder_index(located(self.path), self.follow == 'anywhere')
+        opened = vars(self).get('_readers')
+        before = self._index if opened is None else (
+            next(iter(opened.values())).files[0])
+        try:
+            self._find_files(now)
+            self._index = None
+        except (FileNotFoundError, StateMismatchError):
+            if before is None:
+                raise
+            self._index = before.updated(now)
+            self._find_files(self._index)
+
+    def _find_files(self, index: FolderIndex) -> None:
+        """Find the files in an index; refuse other files than before."""
         tables = find_tables(index) if self.endings is None else []
+        if self._tables not in (None, tables):
+            raise self._has_others()
         if tables:
             table, files = _read_tables(index, tables)
             source = next((source for source, endings in ENDINGS.items() if (
@@ -407,7 +431,7 @@ class FilesDataset(RowsDataset):
             readers['path'] = TextReader(
                 index.path, 'path', Paths(index, files), (index,))
         self._keep_names(index, files)
-        self.readers = readers
+        self.readers, self._tables = readers, tables
         names = numpy.array(arranged.splits)[folders]
         self._found = {name: numpy.flatnonzero(names == name)
                         for name in sorted(set(arranged.splits)) if name}
@@ -456,10 +480,14 @@ class FilesDataset(RowsDataset):
                 'utf-8', 'surrogateescape'))
         names = digest.hexdigest()
         if self._names not in (None, names):
-            raise StateMismatchError(
-                f'files were added to {self.path!r}, or removed or renamed, '
-                f'since the data set was made: make it again')
+            raise self._has_others()
         self._names = names
+
+    def _has_others(self) -> StateMismatchError:
+        return StateMismatchError(
+            f'files were added to {self.path!r}, or removed or renamed, or a '
+            f'table of them was changed, since the data set was made: make it '
+            f'again')
 
     @property
     def split_names(self) -> tuple[str, ...]:

@@ -158,6 +158,30 @@ class FolderIndex:
         return posixpath.join(
             self.folders[self.folder_of(file)], self.names[file])
 
+    def updated(self, now: FolderIndex) -> FolderIndex:
+        """Return the index of the same files in the state of a newer index.
+
+        Files that were added are left out. Files that are gone stay, so that
+        reading them is an error.
+        """
+        known, inodes = now.listings(), self.inodes.copy()
+        identities = numpy.tile(numpy.array(UNSETTLED), (len(self.folders), 1))
+        for number, (folder, mine) in enumerate(self.listings().items()):
+            if folder not in known:
+                continue
+            one = known[folder]
+            identities[number] = one.identity
+            first, stop = self.bounds[number:number + 2].tolist()
+            if one.names == mine.names:
+                inodes[first:stop] = one.inodes
+                continue
+            found = dict(zip(one.names.split('\0')[:-1], one.inodes.tolist(),
+                             strict=True))
+            for place, name in enumerate(mine.names.split('\0')[:-1], first):
+                inodes[place] = found.get(name, inodes[place])
+        return FolderIndex(self.path, self.anywhere, self.folders, identities,
+                           self.bounds, self.names, inodes)
+
     def listings(self) -> dict[str, Listing]:
         """Return a dict from the folders to what they contain."""
         below: dict[str, list[str]] = {folder: [] for folder in self.folders}

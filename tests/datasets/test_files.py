@@ -21,6 +21,7 @@ from fuel.exceptions import BadRecordsError, StateMismatchError
 from fuel.schemes import (
     ConcatenatedScheme, SequentialScheme, ShuffledScheme)
 from fuel.streams import DataStream
+from fuel.transformers import MultiProcessing
 from fuel.transformers.image import ImagesFromBytes
 
 
@@ -357,6 +358,79 @@ def test_epochs_follow_the_folder(tmp_path):
     os.rename(tmp_path / 'a' / '2.png', tmp_path / 'b' / '2.png')
     with pytest.raises(StateMismatchError, match='added to .* renamed'):
         pickle.loads(copied).get_data(None, [0])
+
+
+def add(folder):
+    """Add a file, a class, an empty folder and a table."""
+    write(folder, 'a/0.png', 'c/4.png')
+    (folder / 'd').mkdir()
+    table(folder / 'metadata.csv', [{'file_name': 'a/0.png'}])
+
+
+def rename(folder):
+    """Rename the file 2.png, the only one of its class."""
+    os.rename(folder / 'b' / '2.png', folder / 'a' / '9.png')
+
+
+def remove(folder):
+    """Remove the file 2.png with its folder."""
+    os.unlink(folder / 'b' / '2.png')
+    os.rmdir(folder / 'b')
+
+
+@pytest.mark.parametrize('change', [add, rename, remove])
+def test_data_set_keeps_the_files_with_which_it_was_made(tmp_path, change):
+    """All later epochs read them, also in copies and in processes; one that is
+    gone is an error with its name, or is skipped."""
+    names = ['a/1.png', 'b/2.png', 'x/3.png']
+    dataset = FilesDataset(write(tmp_path, *names))
+    stream, skipping = [DataStream(
+        dataset, iteration_scheme=SequentialScheme(3, size), on_error=on_error)
+        for size, on_error in ((1, 'raise'), (3, 'skip'))]
+    list(stream.get_epoch_iterator())
+    change(tmp_path)
+    there = [name for name in names if (tmp_path / name).exists()]
+    for _ in range(2):
+        epoch = stream.get_epoch_iterator()
+        if len(there) < len(names):
+            next(epoch)
+            with pytest.raises(FileNotFoundError, match=(
+                    r"b/2\.png' was there .* is gone: put it back")):
+                next(epoch)
+        (tmp_path / 'new').write_bytes(b'new')
+        os.replace(tmp_path / 'new', tmp_path / 'x' / '3.png')
+        expected = [(name, names.index(name)) for name in there]
+        for each in skipping, skipping.apply(
+                MultiProcessing, num_workers=2), skipping.apply(
+                MultiProcessing, num_workers=2, start_method='spawn'):
+            (_, labels, paths), = each.get_epoch_iterator()
+            assert [*zip(paths, labels, strict=True)] == expected
+            each.close()
+    copied = pickle.loads(pickle.dumps(dataset))
+    assert copied.get_data(None, [2, 0])[0].tolist() == [b'new', b'a/1.png']
+    if len(there) < len(names):
+        write(tmp_path, names[1])
+        assert len(list(stream.get_epoch_iterator())) == 3
+        assert rows(dataset)['path'] == names
+
+
+def test_rows_of_a_table_stay_without_one_of_its_files(tmp_path):
+    """The error comes when the file is read; another list in the table is
+    refused."""
+    write(tmp_path, '1.png', '2.png')
+    table(tmp_path / 'metadata.csv', [
+        {'file_name': name, 'n': 3} for name in ('2.png', '1.png')])
+    dataset = FilesDataset(tmp_path)
+    stream = DataStream(dataset, iteration_scheme=SequentialScheme(2, 2),
+                        on_error='skip')
+    os.unlink(tmp_path / '2.png')
+    for _ in range(2):
+        assert [image.tolist() for image, _, _ in (
+            stream.get_epoch_iterator())] == [[b'1.png']]
+    table(tmp_path / 'metadata.csv', [
+        {'file_name': name, 'n': 3} for name in ('1.png', '1.png')])
+    with pytest.raises(StateMismatchError, match='table of them was changed'):
+        list(stream.get_epoch_iterator())
 
 
 def test_file_that_is_overwritten_in_an_epoch(tmp_path):
