@@ -6,7 +6,7 @@ import io
 import os
 import stat
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, Unpack
 
@@ -294,7 +294,8 @@ class FilesDataset(RowsDataset):
     Each folder is a class, with the files in all folders below it; the names
     are numbered in sorted order, as torchvision's ``ImageFolder`` and Hugging
     Face's ``imagefolder`` number them. All splits have the same classes. A
-    file that lies in no class has the label -1.
+    file that lies in no class, such as one beside the folders of the classes,
+    has the label -1; ``print(dataset)`` states how many do.
 
     Folders with names such as ``train``, ``test`` and ``validation`` above the
     classes are splits. If two folders have such names, the folders beside them
@@ -437,6 +438,7 @@ class FilesDataset(RowsDataset):
                         for name in sorted(set(arranged.splits)) if name}
         self.categories, self.class_names = categories, categories.get('label')
         self._left_out = _left_out(index, files, tables)
+        self._has_classes = table is None and bool(arranged.classes)
 
     def renew(self) -> None:
         """List the folders again that have changed; begin an epoch."""
@@ -508,9 +510,21 @@ class FilesDataset(RowsDataset):
 
     def details(self) -> Sequence[str]:
         """Return the folder, the stage that decodes the files, how many files
-        are left out, and the splits."""
+        lie in no class or are left out, and the splits."""
+        texts = self._outside_classes(), self._left_out
         return [str(self.path), *decoding_texts(self.readers, self.sources),
-                *[self._left_out] * bool(self._left_out), *super().details()]
+                *filter(None, texts), *super().details()]
+
+    def _outside_classes(self) -> str:
+        """Return a text about the examples that lie in no class; '' if there
+        are none, or if there are no labels."""
+        if not self._has_classes or 'label' not in self.sources:
+            return ''
+        labels, paths = map(self.readers.__getitem__, ('label', 'path'))
+        rows = numpy.arange(self.num_stored)[self._order]
+        rows = rows[labels.read(rows) < 0]
+        return f'{len(rows)} in no class, with the label -1: ' + _first(
+            paths.read(rows[:SHOWN]), len(rows)) if len(rows) else ''
 
     def __repr__(self) -> str:
         """Return the call that makes the data set."""
@@ -531,8 +545,14 @@ def _left_out(index: FolderIndex, files: IndexArray,
         if name not in tables][:SHOWN]
     count = len(numbers) - len(tables)
     return '' if not first else (
-        f'without {count} other file{"s" * (count > 1)}: {", ".join(first)}'
-        f'{", ..." * (count > len(first))}')
+        f'without {count} other file{"s" * (count > 1)}: '
+        f'{_first(first, count)}')
+
+
+def _first(names: Iterable[str], count: int) -> str:
+    """Return the first of `count` names for people to read."""
+    shown = list(names)
+    return ', '.join(shown) + ', ...' * (count > len(shown))
 
 
 def find_tables(index: FolderIndex) -> list[str]:

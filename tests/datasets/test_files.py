@@ -112,6 +112,31 @@ def test_splits_are_folders_above_the_classes(tmp_path):
     assert own.split_names == ('a',)
 
 
+def test_examples_in_no_class_are_printed(tmp_path):
+    """Those of the splits in use, while their labels are in use."""
+    write(tmp_path, 'train/a/1.png', 'train/b/1.png', 'train/0.png',
+          *[f'test/{number}.png' for number in range(5)])
+    for split, text in (
+            ('train', '1 in no class, with the label -1: train/0.png'),
+            ('test', '5 in no class, with the label -1: test/0.png, ')):
+        dataset = FilesDataset(tmp_path, which_sets=(split,))
+        assert f'; {text}' in str(dataset)
+        dataset.sources = ('image', 'path')
+        assert 'no class' not in str(dataset)
+    assert '; 6 in no class' in str(FilesDataset(tmp_path))
+    some = FilesDataset(tmp_path, which_sets=('a',), splits={'a': [6, 7]})
+    assert 'no class' not in str(some)
+    assert rows(some)['label'] == [0, 1]
+
+
+def test_a_column_of_a_table_is_not_the_number_of_a_class(tmp_path):
+    """A label of -1 is a value like others there."""
+    write(tmp_path, '1.png')
+    table(tmp_path / 'metadata.csv', [
+        {'file_name': '1.png', 'label': -1, 'path': 'x'}])
+    assert 'no class' not in str(FilesDataset(tmp_path))
+
+
 @pytest.mark.parametrize('names, splits, classes', [
     (['1.png', '2.png'], (), None),
     (['only/1.png', 'only/2.png'], (), None),
