@@ -7,7 +7,6 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from typing import Any, NamedTuple, Unpack
 
 import numpy
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from fuel.datasets.columns.base import written_call
 from fuel.datasets.decoders import AUDIO, IMAGES, decoding_texts
+from fuel.datasets.file_tables import find_tables, read_tables
 from fuel.datasets.folder_index import FolderIndex, folder_index
 from fuel.datasets.options import DatasetOptions
 from fuel.datasets.records import RecordsDataset
@@ -32,7 +32,6 @@ from fuel.storage.file_bytes import Ends
 from fuel.storage.mapped import ArrayReader
 from fuel.storage.reader import as_objects, no_ranges
 from fuel.utils import do_not_pickle_attributes
-from fuel.utils.arguments import try_call
 from fuel.utils.checks import one_of
 from fuel.utils.io_counts import io_counts
 from fuel.utils.other_libraries import checked_path
@@ -47,14 +46,6 @@ STAGES = {'image': IMAGES, 'audio': AUDIO}
 ENDINGS = {source: tuple([f'.{ending}' for ending, kind in KINDS.items()
                           if kind.stage == stage])
            for source, stage in STAGES.items()}
-# Tables of the files, as Hugging Face names them, the class that reads each,
-# and its arguments; and the column with the path of each file.
-NAME = 'file_name'
-AS_TEXT = {'dtypes': {NAME: object}}
-TABLES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
-    'metadata.csv': ('fuel.datasets.csv', 'CSVDataset', AS_TEXT),
-    'metadata.jsonl': ('fuel.datasets.jsonl', 'JSONLDataset', AS_TEXT),
-    'metadata.parquet': ('fuel.interop.arrow', 'ArrowDataset', {})}
 # Most files that are left out, and classes without files, that are shown.
 SHOWN = 3
 # A pipe is opened without waiting for another program that writes to it.
@@ -308,7 +299,9 @@ class FilesDataset(RowsDataset):
     ``metadata.parquet`` (which needs the extra ``arrow``) in the folder, or
     one in each split, each of its rows is an example. Its column ``file_name``
     has the path of the file, relative to the table; its other columns are
-    sources, in place of ``label`` and ``path``. Their types are found as by
+    sources, in place of ``label`` and ``path``. Files that no table names are
+    left out; with `endings`, tables are ignored. The types of the columns are
+    found as by
     :class:`~fuel.datasets.csv.CSVDataset`,
     :class:`~fuel.datasets.jsonl.JSONLDataset` and
     :class:`~fuel.interop.arrow.ArrowDataset`.
@@ -365,9 +358,14 @@ class FilesDataset(RowsDataset):
         self.follow = one_of('follow', follow, ('folder', 'anywhere'))
         self._splits = splits
         self._load_for(kwargs.get('sources'))
-        super().__init__(
-            which_sets, self._found if splits is None else splits,
-            tuple(self.readers), **kwargs)
+        try:
+            super().__init__(
+                which_sets, self._found if splits is None else splits,
+                tuple(self.readers), **kwargs)
+        except ValueError as error:
+            if splits is None and isinstance(which_sets, (list, tuple)):
+                self._refuse_unlisted(which_sets, error)
+            raise
 
     def load(self) -> None:
         """List the folders that have changed, and find the files.
@@ -395,7 +393,7 @@ class FilesDataset(RowsDataset):
         if self._tables not in (None, tables):
             raise self._has_others()
         if tables:
-            table, files = _read_tables(index, tables)
+            table, files = read_tables(index, tables)
             source = next((source for source, endings in ENDINGS.items() if (
                 index.names.end_with(endings)[files].all())), 'file')
             arranged = arrange(index, numpy.unique(files))
@@ -465,6 +463,28 @@ class FilesDataset(RowsDataset):
                 f'with {", ".join(self.endings or ())}; there is '
                 f'{index.name_of(0)!r}')
         return 'file', numpy.arange(len(index.names))
+
+    def _refuse_unlisted(self, names: Sequence[str],
+                         error: ValueError) -> None:
+        """Raise ValueError if a split has files, but none that a table names.
+
+        `error`: the error that there is no such split.
+        """
+        index = folder_index(located(self.path), self.follow == 'anywhere')
+        tables = find_tables(index) if self.endings is None else []
+        files = self._choose(index)[1]
+        splits = numpy.array(arrange(index, files).splits)[
+            index.folder_of(files)]
+        for name in names:
+            here = files[splits == name]
+            if tables and name not in self._found and len(here):
+                first = index.name_of(int(here[0]))
+                raise ValueError(
+                    f'{self.path!r}: the split {name!r} has {len(here)} '
+                    f'files, such as {first!r}, but no row of '
+                    f'{", ".join(tables)} names one: write a table with them '
+                    f'too, or pass endings=({os.path.splitext(first)[1]!r},) '
+                    f'to read files without tables') from error
 
     def _keep_names(self, index: FolderIndex, files: IndexArray) -> None:
         """Keep a checksum of the names of files in order; refuse files with
@@ -553,61 +573,3 @@ def _first(names: Iterable[str], count: int) -> str:
     """Return the first of `count` names for people to read."""
     shown = list(names)
     return ', '.join(shown) + ', ...' * (count > len(shown))
-
-
-def find_tables(index: FolderIndex) -> list[str]:
-    """Return the paths of the tables of files, relative to the folder."""
-    text = index.names.content.tobytes()
-    return [] if not any(name.encode() in text for name in TABLES) else [
-        index.name_of(file) for file in numpy.flatnonzero(
-            index.names.end_with(list(TABLES))).tolist()
-        if index.names[file] in TABLES]
-
-
-def _read_tables(index: FolderIndex, names: Sequence[str],
-                 ) -> tuple[Any, IndexArray]:
-    """Return the data set of the rows of tables, and the number of the file
-    of each row."""
-    paths = [os.path.join(index.path, name) for name in names]
-    kinds = {os.path.basename(name) for name in names}
-    if len(kinds) > 1:
-        raise ValueError(f'{index.path!r} has tables of two kinds, '
-                         f'{", ".join(names)}: leave one kind of them')
-    module, kind, options = TABLES[kinds.pop()]
-    try:
-        build = getattr(import_module(module), kind)
-    except ImportError as error:
-        raise ImportError(f'{paths[0]}: {error}', name=error.name) from None
-    try:
-        table = build(paths, **options)
-        columns = table.sources
-    except ValueError:
-        columns = try_call((NAME,), lambda: build(paths).sources)
-        if NAME in columns:
-            raise
-    if NAME not in columns:
-        raise ValueError(
-            f'{", ".join(paths)}: a table of files has a column {NAME!r}, '
-            f'relative to the table, and the columns of this one are '
-            f'{", ".join(map(repr, columns))}: rename the column that has '
-            f'the names of the files')
-    if not table.num_examples:
-        raise ValueError(f'{", ".join(paths)} has no rows')
-    rows = numpy.arange(table.num_examples)
-    table.sources = (NAME,)
-    listed, = table.get_data(None, rows)
-    table.sources = table.provides_sources
-    places = table.places_of_rows(rows)
-    numbers = {index.name_of(file): file for file in range(len(index.names))}
-    files = numpy.empty(len(rows), numpy.intp)
-    for row, (file, name) in enumerate(zip(
-            places.file.tolist(), listed, strict=True)):
-        wanted = os.path.normpath(os.path.join(
-            os.path.dirname(names[file]), str(name))).replace(os.sep, '/')
-        if wanted not in numbers:
-            raise FileNotFoundError(
-                f'{paths[file]}, row {int(places.row[row])}: there is no '
-                f'file {str(name)!r} beside it: restore the file, or delete '
-                f'the row from the table')
-        files[row] = numbers[wanted]
-    return table, files

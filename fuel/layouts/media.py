@@ -82,7 +82,8 @@ def are_in(folder: str, entries: Entries, kwargs: Mapping[str, Any]) -> bool:
     `kwargs`: arguments of the data set.
     """
     # Imported only for a folder, since most data sets are files.
-    from fuel.datasets.files import ENDINGS, TABLES, find_tables
+    from fuel.datasets.file_tables import TABLES, find_tables
+    from fuel.datasets.files import ENDINGS
     from fuel.datasets.folder_index import folder_index
     media = tuple(itertools.chain.from_iterable(ENDINGS.values()))
     first = list(_first_names(folder, entries))

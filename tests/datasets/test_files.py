@@ -756,6 +756,26 @@ def test_each_split_may_have_a_table(tmp_path):
             {'file_name': 'train/1.wav', 'n': 1}])
 
 
+@pytest.mark.parametrize('where', ['train/', ''])
+def test_a_split_that_no_table_names_is_refused_with_the_way_to_read_it(
+        tmp_path, where):
+    """The files are there, so the error says why they are not read."""
+    write(tmp_path, 'train/1.png', 'test/2.PNG', 'test/3.png')
+    table(tmp_path / where / 'metadata.csv', [
+        {'file_name': '1.png' if where else 'train/1.png', 'n': 7}])
+    assert rows(fuel.load(tmp_path, 'train'))['n'] == [7]
+    with pytest.raises(ValueError, match=(
+            "the split 'test' has 2 files, such as 'test/2.PNG', but no row "
+            f"of {where}metadata.csv names one: .* pass "
+            r"endings=\('\.PNG',\)")):
+        fuel.load(tmp_path, 'test')
+    assert rows(fuel.load(tmp_path, 'test', endings=('.PNG',)))['path'] == [
+        'test/2.PNG', 'test/3.png']
+    for wrong in ('tset',), ('train', 'tset'), 5, 'test', ():
+        with pytest.raises(ValueError, match='no split|which_sets must'):
+            FilesDataset(tmp_path, which_sets=wrong)
+
+
 @pytest.mark.parametrize('records, words', [
     ([{'file_name': 'no.png', 'n': 1}],
      r"metadata\.csv, row 0: there is no file 'no\.png' beside it"),
