@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import keras
 
-from fuel.epochs.pipeline import length_of
+from fuel.epochs.pipeline import length_of, omits
 from fuel.sharding.shard_pipeline import sharding_of
 from fuel.exceptions import StateMismatchError
 from fuel.streams.arguments import LoadOptions, checked_load_options
@@ -64,7 +64,7 @@ class BatchesDataset(keras.utils.PyDataset):
     ------
     ValueError
         If the stream has examples, too many sources, or epochs of unknown
-        length.
+        length, or leaves out steps.
 
     Notes
     -----
@@ -116,6 +116,8 @@ class BatchesDataset(keras.utils.PyDataset):
                 'not known, and Keras must know it: use shards by batch, or '
                 "with uneven='pad'; or read the stream in a loop, with "
                 'train_on_batch')
+        if omits(stream):
+            raise _omits()
         if use_multiprocessing:
             positive('workers', workers)
             stream = MultiProcessing(
@@ -340,10 +342,7 @@ class BatchesDataset(keras.utils.PyDataset):
                 'loop, where a state fits any number')
         merged: LoadOptions = {**self.load_options, **options}
         if merged.get('leave_out') is not None:
-            raise ValueError(
-                'Keras takes all epochs to have equally many batches, so '
-                'BatchesDataset leaves out no steps: train in a loop, with '
-                'train_on_batch')
+            raise _omits()
         self.stream.load_state_dict(state['stream'], **merged)
         self._forget()
         self._first = self._taken = taken
@@ -351,6 +350,14 @@ class BatchesDataset(keras.utils.PyDataset):
     def _num_shards(self) -> int:
         shard = sharding_of(self.stream)
         return 1 if shard is None else shard.num_shards
+
+
+def _omits() -> ValueError:
+    """Return the error that steps cannot be left out."""
+    return ValueError(
+        'Keras takes all epochs to have equally many batches, so '
+        'BatchesDataset leaves out no steps: train in a loop, with '
+        'train_on_batch')
 
 
 def _checked(state: object, length: int) -> tuple[int, int]:

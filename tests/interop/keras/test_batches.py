@@ -22,6 +22,7 @@ from support.sparse_rows import SparseDataset, random_csr
 from fuel.datasets import IndexableDataset
 from fuel.exceptions import StateMismatchError
 from fuel.interop.keras import Backup, BatchesDataset
+from fuel.orders import leave_out
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import Filter, Merge, ToDense, Unpack
@@ -219,6 +220,8 @@ def test_other_data_are_accepted_on_request(tmp_path):
         build(1).load_state_dict(state)
     with pytest.raises(ValueError, match='leaves out no steps'):
         build().load_state_dict(state, leave_out=[1])
+    with pytest.raises(ValueError, match='leaves out no steps'):
+        BatchesDataset(leave_out(build().stream, [1]))
     with pytest.raises(TypeError, match="load_options has 'accepts'"):
         build(load_options={'accepts': 'data'})
     fit(build())
