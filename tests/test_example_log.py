@@ -263,6 +263,28 @@ def test_files_of_ranks_that_are_gone_are_cut(tmp_path):
         assert before == kept.read_bytes()
 
 
+def test_file_of_a_rank_that_gets_none_of_the_rest_is_cut(tmp_path):
+    """A killed run had written what another rank gets now."""
+    def run(state, ranks, most=None):
+        for rank in range(ranks):
+            stream = log_examples(DataStream(IndexableDataset(
+                numpy.arange(13)), batch_size=4), tmp_path / 'log').shard(
+                    rank, ranks, by='example')
+            if state is not None:
+                stream.load_state_dict(state)
+            list(islice(stream, most))
+            list(stream if most is None else ())
+        return stream.state_dict()
+
+    state = run(None, 1, 3)
+    run(state, 1, 1)
+    run(state, 2)
+    found = [row for rank in range(2)
+             for line in lines_of(tmp_path / f'log-{rank}')
+             for _, row in line['examples'] if line['epoch'] == 0]
+    assert list(range(13)) == sorted(found)
+
+
 @pytest.mark.parametrize(('size', 'counts'), [(2, [3, 2]), (N, [1, 0])])
 def test_a_rank_that_has_not_written_knows_no_number(size, counts, tmp_path):
     """Its state has not that of the rank whose state it has taken up."""

@@ -317,6 +317,22 @@ class ExampleLog(Transformer):
         shard = stage_of(self).shard
         return (0, 0) if shard is None else (shard.rank, shard.num_shards)
 
+    def _pull(self) -> Any:
+        """Return the next data of `data_stream`."""
+        try:
+            return super()._pull()
+        except StopIteration:
+            # No line of the rest of a restored epoch has cut the file, if
+            # other ranks get that rest.
+            self._open()
+            raise
+
+    def _open(self) -> None:
+        """Cut the file to the lines of earlier items."""
+        if not asking.is_replay:
+            self.lines.open(
+                self.path, self._share(), (self._number, self._next))
+
     def transform_example(self, example: Batch) -> Batch:
         """Log an example, and return it."""
         return self.transform_batch(example)
@@ -324,9 +340,7 @@ class ExampleLog(Transformer):
     def transform_batch(self, batch: Batch) -> Batch:
         """Log the examples of a batch, and return the batch."""
         child = self.child_epoch_iterator
-        if not asking.is_replay:
-            self.lines.open(
-                self.path, self._share(), (self._number, self._next))
+        self._open()
         item = self._next
         if isinstance(child, EpochIterator):
             item = child.epoch.position // child.epoch.step - 1
