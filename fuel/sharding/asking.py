@@ -288,8 +288,11 @@ def epoch_order(stream: StreamLike) -> EpochOrder:
             query.running(stream, running))
 
 
-def order_of_state(stream: StreamLike, state: State) -> EpochOrder:
+def order_of_state(stream: StreamLike, state: State,
+                   begin: int) -> EpochOrder:
     """Return the order of an epoch that was saved, for the rank that saved it.
+
+    `begin`: number of an item of all ranks with which a step begins.
 
     Its rows have data sets in the place of their numbers, and the tokens of
     their steps beside them.
@@ -301,7 +304,7 @@ def order_of_state(stream: StreamLike, state: State) -> EpochOrder:
         id(dataset): dataset for dataset in datasets_of(stream)},
         counts_tokens=True)
     order, shard = query.next_epoch(stream, state), stage_of(stream).shard
-    return order if shard is None else order.share(shard)
+    return order if shard is None else order.share(shard, begin)
 
 
 class OrderQuery:

@@ -247,15 +247,18 @@ class EpochOrder:
         ours.inputs = tuple(inputs)
         return ours
 
-    def share(self, shard: Shard) -> EpochOrder:
-        """Return the order of a rank's share."""
+    def share(self, shard: Shard, begin: int = 0) -> EpochOrder:
+        """Return the order of a rank's share.
+
+        `begin`: see :class:`RankOrder`.
+        """
         if self.takes_share or not self.inputs:
-            return RankOrder(self, shard)
+            return RankOrder(self, shard, begin)
         if len(self.inputs) > 1:
             raise UnknownOrderError(
                 'ranks cannot share the items of several streams that can '
                 'only be read in order')
-        return self.with_inputs([self.inputs[0].share(shard)])
+        return self.with_inputs([self.inputs[0].share(shard, begin)])
 
     def draw_places(self) -> set[int]:
         """Return the places in `Draws` at which this order and its inputs
@@ -373,7 +376,7 @@ class Unordered(EpochOrder):
         """Raise UnknownOrderError with the reason."""
         raise UnknownOrderError(self.reason)
 
-    def share(self, shard: Shard) -> EpochOrder:
+    def share(self, shard: Shard, begin: int = 0) -> EpochOrder:
         """Return the same order."""
         return self
 
@@ -460,6 +463,8 @@ class RankOrder(EpochOrder):
         self.is_single = whole.is_single
         self.shard = shard
         self._begin = begin
+        # The number of items that the first step lacks.
+        self._lacking = -begin % shard.step
         # Numbers of the items with which the known steps begin, and the
         # number of all steps in which the rank gets an item.
         self._starts = [0]
@@ -488,7 +493,7 @@ class RankOrder(EpochOrder):
         if count is None or count >= ENDLESS:
             return count
         if not shard.splits:
-            return num_of_rank(count, shard)
+            return num_of_rank(count + self._lacking, shard)
         if not self.is_uneven:
             return count - bool(count and self.deal(count - 1) is None)
         if self._num_steps is None:
@@ -500,7 +505,7 @@ class RankOrder(EpochOrder):
         """Return the part of the whole order that is the rank's item; None
         after the last item."""
         if not self.is_uneven:
-            return self.deal(item * self.shard.step)
+            return self.deal(self.first_item(item))
         while len(self._starts) <= item:
             if self.deal(self._starts[-1]) is None:
                 return None
@@ -510,7 +515,7 @@ class RankOrder(EpochOrder):
         """Return the number of the first item of a step in the order of all
         ranks; that after the last item, of a step that does not come."""
         if not self.is_uneven:
-            return int(step * self.shard.step)
+            return max(0, int(step * self.shard.step) - self._lacking)
         known = 0
         while known < len(self._starts) <= step:
             known = len(self._starts)
@@ -521,7 +526,7 @@ class RankOrder(EpochOrder):
         """Return the number of the step that takes an item of the order of
         all ranks."""
         if not self.is_uneven:
-            return item // self.shard.step
+            return (item + self._lacking) // self.shard.step
         while self._starts[-1] <= item and self.deal(self._starts[-1]):
             pass
         return bisect_right(self._starts, item) - 1

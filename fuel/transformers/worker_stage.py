@@ -15,6 +15,7 @@ from fuel.epochs.stage import Stage, stage_of
 from fuel.exceptions import UnknownOrderError
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.profiling.measurements import keep_sums
+from fuel.schemes.shard import Shard
 from fuel.sharding.asking import order_of_state
 from fuel.sharding.order import Unordered
 from fuel.streams.arguments import StreamOptions
@@ -243,20 +244,24 @@ class WorkerStage(RemoteStream, Transformer):
         stage, session = stage_of(self), self.session
         if stage.most_skipped:
             return None
+        shard = stage.shard or Shard(0, 1)
+        # The item of all ranks with which the step begins. The first step is
+        # short where a state of another number of ranks was taken up.
+        first = requests[0] - shard.offset
         if session.order is None:
             try:
                 session.order = order_of_state(
-                    self.data_stream, as_state(session.position()))
+                    self.data_stream, as_state(session.position()),
+                    first % shard.step)
             except TypeError as error:
                 session.order = Unordered(str(error))
-        shard = stage.shard
-        item = requests[0] // (1 if shard is None else shard.step)
+        order = session.order
         try:
-            found = SourceExamples(session.order[item])
+            found = SourceExamples(order[-(-first // shard.step)])
         except (IndexError, UnknownOrderError):
             return None
-        return found.unordered(session.order.unsized_by()) if (
-            session.order.unsized) else found
+        return found.unordered(order.unsized_by()) if (
+            order.unsized) else found
 
     def num_items(self) -> int | None:
         """Return the number of items of an epoch of `data_stream`."""

@@ -696,3 +696,22 @@ def test_stages_remember_nothing_unless_they_are_asked():
     assert not any(kept(build()))
     # All that have something to remember do.
     assert all(kept(MarkExamples(build()))[1:])
+
+
+@pytest.mark.parametrize('saver', [1, 2, 4])
+@pytest.mark.parametrize('count', [0, 2, 3])
+def test_other_numbers_of_ranks_mark_what_threads_make(saver, count):
+    """A state may lie within a round of the ranks that take it up."""
+    def make(rank, ranks):
+        return MarkExamples(MultiThreading(DataStream(IndexableDataset(
+            numpy.arange(29)), batch_size=2))).shard(rank, ranks)
+
+    with make(0, saver) as stream:
+        list(itertools.islice(stream, count))
+        state = stream.state_dict()
+    for rank in range(3):
+        with make(rank, 3) as stream:
+            stream.load_state_dict(state)
+            for _ in range(2):
+                for rows, marks in stream:
+                    assert rows.tolist() == marks[:, 1].tolist()

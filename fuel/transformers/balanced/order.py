@@ -94,13 +94,13 @@ class BalancedOrder(EpochOrder):
             vars(ours).pop(name, None)
         return ours
 
-    def share(self, shard: Shard) -> EpochOrder:
+    def share(self, shard: Shard, begin: int = 0) -> EpochOrder:
         """Return the order of a rank's share."""
         check_share(self.splitting, shard)
         whole = BalancedOrder(self.inputs[0], self.splitting, shard,
                               self.lengths, self.trained, self.counts_tokens)
         whole.takes_share = True
-        return RankOrder(whole, shard)
+        return RankOrder(whole, shard, begin)
 
     @functools.cached_property
     def total(self) -> int:
