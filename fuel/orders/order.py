@@ -647,6 +647,10 @@ class StreamOrder:
         ----------
         accumulate : int, optional
             See :meth:`step`.
+
+        Returns
+        -------
+        fuel.orders.steps.PassedSteps
         """
         self._check_known()
         return PassedSteps(self._first_step(accumulate)[0], accumulate,
