@@ -31,6 +31,16 @@ logger = logging.getLogger(__name__)
 # each pixel.
 CHANNELS_OF_BYTES = {'L': 1, 'P': 1, 'RGB': 3, 'RGBA': 4, 'CMYK': 4}
 
+# Modes whose pixels are numbers of more than 8 bits begin with these letters.
+DEEP = 'I', 'F'
+
+# Types and channels of the images of some modes; '' for that of each file.
+TYPES = {'': (None, None), 'RGB': (numpy.dtype('uint8'), 3),
+         'L': (numpy.dtype('uint8'), 1), '1': (numpy.dtype(bool), 1),
+         'I': (numpy.dtype('int32'), 1), 'F': (numpy.dtype('float32'), 1),
+         **dict.fromkeys(('I;16', 'I;16B', 'I;16L', 'I;16N'), (
+             numpy.dtype('uint16'), 1))}
+
 # Stands for an image that cannot be decoded.
 UNDECODABLE = object()
 
@@ -49,7 +59,10 @@ class ImagesFromBytes(DecodingStage):
     color_mode : str or None, optional
         The mode of Pillow to convert images to, such as ``'RGB'`` (the
         default) or ``'L'`` for grey. None keeps the mode of each file:
-        palette images then give indices of colours.
+        palette images then give indices of colours. Values above 255, as
+        grey images of 16 bits have, become 255 in modes of 8 bits, and a
+        warning is logged for the first such image, by each worker process;
+        None keeps them, and so does ``'I'``.
     shrink_to : (int, int), optional
         Height and width that the images will be shrunk to later. A JPEG that
         is at least twice as large is decoded at a half, a quarter or an
@@ -91,10 +104,11 @@ class ImagesFromBytes(DecodingStage):
 
     Notes
     -----
-    An image becomes a uint8 array with the axes (channel, height, width); a
-    batch becomes a list of such arrays. An image with one channel has the
-    channel axis too. The result does not depend on the number of threads.
-    Pillow rotates TIFF files for any value of `upright`.
+    An image becomes an array with the axes (channel, height, width), uint8
+    unless its mode has more bits; a batch becomes a list of such arrays. An
+    image with one channel has the channel axis too. The result does not depend
+    on the number of threads. Pillow rotates TIFF files for any value of
+    `upright`.
 
     Examples
     --------
@@ -116,7 +130,6 @@ class ImagesFromBytes(DecodingStage):
     undecodable = UndecodableImageError
     num_skipped = 0
     upright: bool | None = None
-    _has_warned = False
     # The kept rows of the last batch; None if no row was left out.
     _good: list[int] | None = None
 
@@ -188,9 +201,10 @@ class ImagesFromBytes(DecodingStage):
 
     def type_after(self, known: SourceType, source_name: str) -> SourceType:
         """Return the type of images, whose sizes are not known."""
-        channels = {'RGB': 3, 'L': 1}.get(self.color_mode or '')
+        dtype, channels = TYPES.get(
+            self.color_mode or '', (numpy.dtype('uint8'), None))
         image = (channels, None, None)
-        return SourceType(numpy.dtype('uint8'), image if (
+        return SourceType(dtype, image if (
             self.produces_examples) else (None, *image))
 
     def _decode(self, file: object, which: str) -> Any:
@@ -204,17 +218,35 @@ class ImagesFromBytes(DecodingStage):
     def _decode_file(self, file: bytes | bytearray | memoryview) -> Any:
         return decode_image(
             file, self.color_mode, self.shrink_to, bool(self.upright),
-            self._warn_of if self.upright is None else None)
+            self._warn_of if self.upright is None else None,
+            None if '_warned_of_bits' in vars(self) else self._warn_of_bits)
 
     def _warn_of(self, number: int) -> None:
         """Warn once that an image is not upright."""
-        if not self._has_warned:
-            self._has_warned = True
-            logger.warning(
-                'an image is not upright: its EXIF data name the orientation '
-                '%d, and %s leaves pixels as they are stored; pass '
-                'upright=True to turn such images, or upright=False', number,
-                type(self).__name__)
+        self._warn_once(
+            '_warned_of_orientation',
+            'an image is not upright: its EXIF data name the orientation '
+            '%d, and %s leaves pixels as they are stored; pass '
+            'upright=True to turn such images, or upright=False', number,
+            type(self).__name__)
+
+    def _warn_of_bits(self, mode: str, highest: float) -> None:
+        """Warn once that values of an image do not fit into bytes."""
+        self._warn_once(
+            '_warned_of_bits',
+            'an image has the mode %r and values up to %s, and color_mode=%r '
+            'of %s replaces values above 255 by 255: pass color_mode=None to '
+            "keep the values of each file, or color_mode='I' to make all "
+            'images grey, of 32 bits', mode, highest, self.color_mode,
+            type(self).__name__)
+
+    def _warn_once(self, key: str, text: str, *parts: object) -> None:
+        """Log a warning, unless one was logged under this key."""
+        # Several threads decode, and only the value of one of them is kept.
+        # Not by an assignment, which would look for changes of sources.
+        mine = object()
+        if vars(self).setdefault(key, mine) is mine:
+            logger.warning(text, *parts)
 
     def _why(self, error: Exception) -> str:
         # Pillow's own text names an object in memory.
@@ -273,10 +305,14 @@ def decode_image(file: bytes | bytearray | memoryview,
                  color_mode: str | None = 'RGB',
                  shrink_to: tuple[int, int] | None = None,
                  upright: bool = False,
-                 warn_of: Callable[[int], object] | None = None) -> Any:
+                 warn_of: Callable[[int], object] | None = None,
+                 warn_of_bits: Callable[[str, float], object] | None = None,
+                 ) -> Any:
     """Decode an image file, and return it as an array.
 
     `warn_of`: called with the orientation of an image that is not upright.
+    `warn_of_bits`: called with the mode and the highest value of an image
+        whose values do not fit into `color_mode`.
     """
     from PIL import Image
     with Image.open(io.BytesIO(file)) as image:
@@ -302,6 +338,11 @@ def decode_image(file: bytes | bytearray | memoryview,
             image.draft(None, shrink_to[::-1])
         if color_mode is None or image.mode == color_mode:
             return _to_array(turned_upright(image, turned))
+        if warn_of_bits is not None and image.mode.startswith(DEEP) and (
+                not color_mode.startswith(DEEP)):
+            highest = numpy.asarray(image).max()
+            if highest > 255:
+                warn_of_bits(image.mode, highest)
         return _to_array(turned_upright(image.convert(color_mode), turned))
 
 
@@ -318,6 +359,7 @@ def _to_array(image: PIL.Image.Image) -> Any:
             # Pillow keeps large images in several pieces of memory.
             pass
     pixels = numpy.array(image)
+    pixels = pixels.astype(pixels.dtype.newbyteorder('='), copy=False)
     if pixels.ndim == 2:
         return pixels[numpy.newaxis]
     return numpy.ascontiguousarray(pixels.transpose(2, 0, 1))
