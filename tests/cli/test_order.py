@@ -89,7 +89,8 @@ def test_answers_are_those_of_the_attribute_order(ask):
         '--row', 7, '--epoch', 1)
     assert (0, f'{text} {2 + place.item // 3}\n', '') == ask(
         '--row', 7, '--epoch', 1, '--accumulate', 3)
-    assert (0, 'it does not come in this epoch\n', '') == ask('--row', 10)
+    assert (0, 'it does not come in this epoch\n', '') == ask(
+        '--row', order[1].row[0], '--stop', 1)
 
 
 def test_digests_are_those_of_the_attribute_order(ask):
