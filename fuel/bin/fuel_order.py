@@ -3,7 +3,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import repeat
 from typing import Any, TypeAlias
@@ -13,11 +13,14 @@ from fuel.bin.commands import (
 from fuel.exceptions import StateMismatchError, UnknownOrderError
 from fuel.orders import (
     ExamplePlace, OrderTable, StreamOrder, WindowPlace)
+from fuel.orders.names import rows_called
 from fuel.schemes.shard import POLICIES
 
 __all__ = ['main', 'make_parser']
 
 STREAM = 'mine:build_stream'
+# Most states in a file that an error shows.
+SHOWN = 3
 
 Answer: TypeAlias = (
     StreamOrder | OrderTable | list[ExamplePlace] | list[WindowPlace] | int)
@@ -42,8 +45,8 @@ def make_parser() -> CommandParser:
     parser.add_argument(
         '--state', metavar='FILE[:FIELD]',
         help='a JSON file with the state to load first, or with a field that '
-             'is a state; needed for steps if epochs were left before their '
-             'ends')
+             'is a state, such as ck.json:loader; needed for steps if epochs '
+             'were left before their ends')
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument('--step', type=_number, metavar='N',
                        help='show the examples of a step of the optimizer, '
@@ -51,9 +54,11 @@ def make_parser() -> CommandParser:
     shown.add_argument('--item', type=_number, metavar='N',
                        help='show the examples of an item of the epoch, '
                             'counted from 0')
-    shown.add_argument('--row', type=int, metavar='N',
+    shown.add_argument('--row', metavar='N',
                        help='show all places of the epoch at which a row of a '
-                            'data set comes, with their steps')
+                            'data set comes, with their steps; a number, or '
+                            'what its source "key" or "path" has, such as '
+                            'train/cat/7.jpg')
     shown.add_argument('--windows-with', type=_number, metavar='N',
                        help='show all places of the epoch at which windows '
                             'or runs of rows hold a row')
@@ -145,27 +150,49 @@ def _order_of(parser: argparse.ArgumentParser, given: Any) -> StreamOrder:
 
 def _state_in(parser: argparse.ArgumentParser, name: str) -> Any:
     """Return the state in a file, or in a field of it."""
-    path, field = name, ''
-    if not os.path.exists(name) and ':' in name:
-        path, _, field = name.rpartition(':')
+    path, fields = name, list[str]()
+    while not os.path.exists(path) and ':' in path:
+        path, _, field = path.rpartition(':')
+        fields.insert(0, field)
+    if not os.path.exists(path) and fields:
+        path, *fields = name.split(':')
     try:
         with open(path, encoding='utf-8') as file:
             found = json.load(file)
     except (OSError, ValueError) as error:
         parser.error(f'{path} is not a JSON file with a state: {error}')
-    if not isinstance(found, dict):
-        return found
-    if field:
-        if field not in found:
-            parser.error(f'{path} has no field {field!r}, only '
-                         f'{", ".join(found):.200}')
-        return found[field]
-    for key, value in found.items():
-        if 'format' not in found and isinstance(value, dict) and (
-                'format' in value):
-            parser.error(f'{path} is not a state, but its field {key!r} looks '
-                         f'like one: pass --state {path}:{key}')
+    where = path
+    for field in fields:
+        known = {str(key): value for key, value in _fields_of(found)}
+        if field not in known:
+            parser.error(f'{where} has no field {field!r}, only '
+                         f'{", ".join(known) or "one value":.200}')
+        found, where = known[field], f'{where}:{field}'
+    if not _is_state(found):
+        names = [f'{where}:{":".join(place)}' for place in _states_in(found)]
+        if names:
+            parser.error(
+                f'{where} is not a state, but has '
+                f'{", ".join(names[:SHOWN])}{", ..." * (len(names) > SHOWN)}: '
+                f'pass --state {names[0]}')
     return found
+
+
+def _fields_of(value: object) -> Iterable[tuple[object, object]]:
+    """Return names and values of the fields of a value of JSON."""
+    return value.items() if isinstance(value, dict) else enumerate(
+        value) if isinstance(value, list) else ()
+
+
+def _is_state(value: object) -> bool:
+    return isinstance(value, dict) and {'format', 'position'} <= value.keys()
+
+
+def _states_in(value: object) -> list[list[str]]:
+    """Return the names of the fields that lead to each state in a value."""
+    return [[]] if _is_state(value) else [
+        [str(key), *place] for key, one in _fields_of(value)
+        for place in _states_in(one)]
 
 
 def _answer(order: StreamOrder, given: Any) -> Answer:
@@ -175,7 +202,11 @@ def _answer(order: StreamOrder, given: Any) -> Answer:
     if given.digest:
         return order.digest(stop=given.stop)
     if given.row is not None:
-        return order.index(given.row, given.dataset, given.stop)
+        rows = rows_called(order, given.row, given.dataset)
+        return sorted(
+            [place for row in rows for place in order.index(
+                row, given.dataset, given.stop)],
+            key=lambda place: (place.item, place.row or 0))
     if given.windows_with is not None:
         return order.windows_with(
             given.windows_with, given.dataset, given.stop)
@@ -197,7 +228,8 @@ def _print(answer: Answer, order: StreamOrder, given: Any) -> None:
         steps = [_step_of(order, place.item, given.accumulate)
                  for place in answer]
         if given.json:
-            print(json.dumps(list(map(_fields, answer, steps))))
+            print(json.dumps(list(map(
+                _fields, answer, repeat(order), steps))))
         else:
             print('\n'.join(map(_line, answer, repeat(order), steps)) or (
                 'it does not come in this epoch'))
@@ -211,15 +243,25 @@ def _step_of(order: StreamOrder, item: int, accumulate: int) -> int | None:
     return None
 
 
-def _fields(place: ExamplePlace | WindowPlace, step: int | None,
-            ) -> dict[str, Any]:
+def _fields(place: ExamplePlace | WindowPlace, order: StreamOrder,
+            step: int | None) -> dict[str, Any]:
     """Return the fields of a place for JSON; rows as first, stop and step."""
-    found = place._asdict()
-    found['optimizer_step'] = step
+    found = {**place._asdict(), 'optimizer_step': step,
+             **_where(place, order)}
     if isinstance(place, WindowPlace):
         rows = found.pop('rows')
         found |= {'first': rows.start, 'stop': rows.stop, 'step': rows.step}
     return found
+
+
+def _where(place: ExamplePlace | WindowPlace,
+           order: StreamOrder) -> dict[str, Any]:
+    """Return the rank and the file of an example, if they are known."""
+    if isinstance(place, WindowPlace) or place.row is None:
+        return {}
+    columns = order[place.item].columns
+    return {name: columns[name].tolist()[place.row]
+            for name in ('rank', 'file') if name in columns}
 
 
 def _line(place: ExamplePlace | WindowPlace, order: StreamOrder,
@@ -231,10 +273,8 @@ def _line(place: ExamplePlace | WindowPlace, order: StreamOrder,
         text += (f': window {place.window}, rows {rows.start} to '
                  f'{range(rows.start, rows.stop, rows.step)[-1]}'
                  + f' in steps of {rows.step}' * (rows.step > 1))
-    elif place.row is not None:
-        columns = order[place.item].columns
-        text += ''.join([f', {name} {columns[name][place.row]}'
-                         for name in ('rank', 'file') if name in columns])
+    text += ''.join([f', {name} {value}' for name, value in _where(
+        place, order).items()])
     return (text + f', step {step}' * (step is not None)
             + ', left out' * place.left_out)
 

@@ -1,5 +1,6 @@
 """The command ``fuel-order``."""
 import json
+import os
 import sys
 
 import numpy
@@ -41,6 +42,20 @@ def build_windows(step=1):
 
 def build_steps():
     return build_windows(2)
+
+def build_named(**kwargs):
+    rows = {'x': numpy.arange(5), 'key': list('vwxyz'), **kwargs}
+    return DataStream(IndexableDataset(rows), batch_size=2)
+
+def build_numbered():
+    return build_named(key=['003', '1', 'x', 'x', '0'])
+
+def build_files(**kwargs):
+    import fuel
+    return DataStream(fuel.load('pets', **kwargs), batch_size=2)
+
+def build_val():
+    return build_files(split='val', sources=['label'])
 
 def build_filtered():
     return Filter(build_stream(), lambda data: True)
@@ -203,6 +218,81 @@ def test_places_name_the_file(ask, tmp_path):
     numpy.save(tmp_path / 'x.npy', numpy.arange(9))
     assert 'epoch 0, item 2, row 1, file x.npy, step 2\n' == ask(
         '--row', 5, function='build_rows')[1]
+
+
+def test_row_may_be_named_by_its_key(ask):
+    """A text that is the number of a row is this number."""
+    first = 'epoch 0, item 0, row 0, step 0\n'
+    assert (0, first, '') == ask('--row', 'v', function='build_named')
+    assert (0, first, '') == ask('--row', '0', function='build_named')
+    assert (0, first, '') == ask('--row', '003', function='build_numbered')
+    assert (0, 'epoch 0, item 0, row 1, step 0\n', '') == ask(
+        '--row', '1', function='build_numbered')
+    both = [f'epoch 0, item 1, row {row}, step 1\n' for row in range(2)]
+    assert (0, ''.join(both), '') == ask(
+        '--row', 'x', function='build_numbered')
+
+
+def test_row_may_be_named_by_the_path_of_its_file(ask, tmp_path):
+    """Of a split too, and if the source is not in use."""
+    for split in 'train', 'val':
+        for name in 'a/1', 'b/2', 'b/3':
+            path = tmp_path / 'pets' / split / f'{name}.png'
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b'x')
+    file = os.path.join('pets', 'val/b/3.png')
+    assert (0, f'epoch 0, item 1, row 0, file {file}, step 1\n', '') == ask(
+        '--row', 'val/b/3.png', function='build_val')
+    status, printed, _ = ask(
+        '--row', 'val/b/3.png', '--json', function='build_val')
+    assert (0, [{'epoch': 0, 'item': 1, 'row': 0, 'left_out': False,
+                 'optimizer_step': 1, 'file': file}]) == (
+                     status, json.loads(printed))
+    status, _, error = ask('--row', 'train/b/3.png', function='build_val')
+    assert 2 == status
+    assert ("data set 0 (FilesDataset) has 3 rows, and the path of none is "
+            "'train/b/3.png'; that of row 0 is 'val/a/1.png'") in error
+
+
+@pytest.mark.parametrize('row, text', [
+    ('10', 'has 10 rows, numbered from 0: there is no row 10'),
+    ('-1', 'there is no row -1'),
+    ('x', "got 'x': data set 0 (IndexableDataset) has no source 'key' or ")])
+def test_row_that_is_not_there_is_named(ask, row, text):
+    """The error says how many rows there are."""
+    status, out, error = ask(f'--row={row}')
+    assert (2, '') == (status, out)
+    assert text in error
+
+
+def test_json_has_the_rank_of_a_row(ask):
+    """As the text has it."""
+    _, printed, _ = ask('--row', 7, '--ranks', 3, '--json')
+    (place,) = build_stream().shard(0, 3).order.index(7)
+    assert place.item == json.loads(printed)[0]['rank']
+
+
+def test_states_in_a_checkpoint_are_named(ask, tmp_path):
+    """At any depth; fields of lists are numbers."""
+    stream = build_stream()
+    state = stream.state_dict()
+    (tmp_path / 'ck.json').write_text(json.dumps(
+        {'format': 1, 'run': {'loaders': [state, 3]}, 'other': state}))
+    (tmp_path / 'many.json').write_text(json.dumps([state] * 5))
+    for name, text in (
+            ('ck.json', ' has ck.json:run:loaders:0, ck.json:other: pass '),
+            ('ck.json:run', 'pass --state ck.json:run:loaders:0'),
+            ('ck.json:run:loaders:1', 'ck.json:run:loaders:1: a state must'),
+            ('ck.json:run:loaders:2',
+             "ck.json:run:loaders has no field '2', only 0, 1"),
+            ('ck.json:run:loaders:1:a', "1 has no field 'a'"),
+            ('many.json', 'has many.json:0, many.json:1, many.json:2, ...: '),
+            ('gone.json:a:b', 'gone.json is not a JSON file')):
+        status, out, error = ask('--state', name)
+        assert (2, '') == (status, out)
+        assert text in error
+    assert (0, f'{stream.order!r}\n', '') == ask(
+        '--state', 'ck.json:run:loaders:0')
 
 
 def test_state_may_be_a_field_of_a_checkpoint(ask, tmp_path):
