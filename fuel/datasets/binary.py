@@ -7,7 +7,8 @@ from typing import Any, Unpack
 import numpy
 
 from fuel.datasets.columns.base import written_call
-from fuel.datasets.columns.part_names import as_list, fixed_files
+from fuel.datasets.columns.part_names import (
+    as_list, fixed_files, written_files)
 from fuel.datasets.columns.readers import RangesReader
 from fuel.datasets.file_rows import FileRowsDataset
 from fuel.datasets.options import DatasetOptions
@@ -114,8 +115,9 @@ class BinaryDataset(FileRowsDataset):
     path: str | list[str]
     # Bounds of the documents among all rows; None without an index.
     documents: IndexArray | None
-    # The default is that of older pickles.
+    # The defaults are those of older pickles.
     rows: str = 'sequences'
+    _splits: Mapping[str, Any] | None = None
     single_rows = ("pass rows='tokens' to BinaryDataset or fuel.load, so that "
                    'each row is one token')
 
@@ -183,11 +185,8 @@ class BinaryDataset(FileRowsDataset):
         type."""
         if self.documents is None:
             return super().__repr__()
-        path: Any = self.path
         return written_call(
-            type(self).__name__,
-            [repr(list(map(str, path)) if isinstance(path, list)
-                  else str(path))],
+            type(self).__name__, [repr(written_files(self.path, None))],
             {'rows': self.rows if self.rows != 'sequences' else None,
              'which_sets': self.which_sets, 'splits': self._splits,
              'storage_options': try_call(

@@ -139,6 +139,9 @@ def test_printed_call_has_the_argument(corpus):
     assert str(dataset).startswith(repr(dataset))
     assert "rows='tokens'" in repr(dataset)
     assert_array_equal(eval(repr(dataset))[:][0], TOKENS)
+    assert "x_{0..1}.bin'" in repr(dataset)
+    part = fuel.load(corpus, rows='tokens', splits={'a': [3, 1]}, split='a')
+    assert_array_equal(eval(repr(part))[:][0], TOKENS[[3, 1]])
     assert 'rows' not in repr(fuel.load(corpus))
     assert len(eval(repr(fuel.load(corpus)))) == 10
     windows = Windows(dataset, 4, targets='next')
@@ -165,6 +168,12 @@ def test_states_of_sequences_and_tokens_differ(tmp_path):
     assert batch[0].tolist() == [6]
     with pytest.raises(StateMismatchError, match='rows'):
         stream(rows='tokens').load_state_dict(state)
+    # A pickle of before has neither of these attributes.
+    dataset = fuel.load(tmp_path / 'x')
+    del vars(dataset)['rows'], vars(dataset)['_splits']
+    dataset = pickle.loads(pickle.dumps(dataset))
+    assert dataset[2][0].tolist() == [7]
+    assert repr(dataset) == repr(fuel.load(tmp_path / 'x'))
     with pytest.raises(StateMismatchError, match='rows'):
         stream().load_state_dict(saved['tokens'].state_dict())
 
