@@ -337,6 +337,9 @@ class FilesDataset(RowsDataset):
     instead_of: Mapping[str, str] = {
         **RowsDataset.instead_of,
         'columns': "sources=['image', 'label'] chooses sources"}
+    kept_meanings: Mapping[str, str] = {
+        'files': 'it is a checksum of the names of the files in the folder; '
+                 'some were added, removed or renamed'}
     # A checksum of the names of the files, and the tables of them.
     _names: str | None = None
     _tables: Sequence[str] | None = None

@@ -219,7 +219,8 @@ def _check_fingerprint(stage: Stage, state: State, is_sharded: bool,
                 or ('scheme parts' == key and key not in saved)
                 or _is_moved(stage, saved.get(key), present.get(key))):
             kind = _kind_of(owner, name)
-            hint = _declaration(name, present.get(owner or 'class'))
+            hint = _meaning(stage, owner, name) + _declaration(
+                name, present.get(owner or 'class'))
             text = (f'{key} was {saved.get(key)!r:.200}, but here it is '
                     f'{present.get(key)!r:.200} (stage {stage.name})')
             if kind:
@@ -292,6 +293,14 @@ def _said_before(name: str, saved: object, present: object) -> bool:
     # Older states have only the class of the fitted parameters.
     return (isinstance(present, dict) and isinstance(saved, str)
             and saved == present.get('class'))
+
+
+def _meaning(stage: Stage, owner: str, name: str) -> str:
+    """Return what a checksum that differs says, by the class of the data set;
+    '' if it says nothing."""
+    known = getattr(stage.dataset, 'kept_meanings', {})
+    text = known.get(name) if owner == 'data set' else None
+    return '' if text is None else f': {text}'
 
 
 def _declaration(name: str, owner: object) -> str:

@@ -497,7 +497,9 @@ def test_state_belongs_to_the_names_of_the_files(tmp_path):
     moved = stream(write(tmp_path / 'y', *names, 'a/notes.txt'))
     moved.load_state_dict(state)
     assert [batch[2].tolist() for batch in moved.get_epoch_iterator()] == rest
-    with pytest.raises(StateMismatchError):
+    with pytest.raises(StateMismatchError, match=(
+            r'data set files was .*\): it is a checksum of the names of the '
+            'files in the folder; some were added, removed or renamed')):
         stream(write(tmp_path / 'z', *names[:-1], 'b/6.png')
                ).load_state_dict(state)
 
