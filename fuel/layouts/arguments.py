@@ -26,10 +26,13 @@ def refuse_misspelled(names: Iterable[str], more: Iterable[str],
     known = [*OWN, *dict.fromkeys(
         [*more, *(name for cls in classes for name in keywords_of(cls))])]
     for name in names:
+        if f'takes no argument {name!r}' in str(error):
+            own = did_you_mean(name, OWN)
+            if own and 'did you mean' not in str(error):
+                raise TypeError(f'{error}; {own}') from error
+            return
         hint = did_you_mean(name, known)
-        is_named = f'takes no argument {name!r}: ' + 'did' * bool(hint)
-        if name not in known and is_named not in str(error) and (
-                hint or are_all):
+        if name not in known and (hint or are_all):
             raise TypeError(
                 f'fuel.load takes no argument {name!r}, and no data set does'
                 f'{": " * bool(hint)}{hint}') from error

@@ -165,8 +165,11 @@ def test_misspelled_argument_is_named(
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'r.bin').write_bytes(b'abcdefgh')
     (tmp_path / 'a.csv').write_text('x\n1\n')
-    with pytest.raises(TypeError, match=(
-            f"no argument '{argument}'.*did you mean '{meant}")):
+    hint = f".*did you mean '{meant}"
+    if 'a.csv' in name and meant == 'which_format':
+        # The class is known, and does not take it.
+        hint = ': it takes path'
+    with pytest.raises(TypeError, match=f"no argument '{argument}'{hint}"):
         fuel.load(name, **{argument: 'x'})
 
 
