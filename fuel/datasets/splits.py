@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from fuel.datasets.row_orders import IndexArray, Order, concatenate, simplify
 from fuel.kernels import as_indices
+from fuel.remote.urls import file_name
 from fuel.storage.nodes import text_of_name
 from fuel.storage.reader import rows_of_ranges
 from fuel.suggestions import did_you_mean
@@ -282,7 +283,7 @@ def files_by_name(paths: Sequence[str], root: str,
     if the file's own name begins with such a name. If a file belongs to no
     split, an empty dict is returned.
 
-    `root`: a folder that contains all files.
+    `root`: a folder, or a URL, that contains all files.
     """
     found: dict[str, list[str]] = {}
     for path in paths:
@@ -306,7 +307,7 @@ def shards_by_name(paths: Sequence[str], wanted: Collection[str],
     Raises: ValueError if the words do not say to which split a shard belongs.
     """
     words = [list(dict.fromkeys(
-        word for word in re.split('[-_.]', os.path.basename(path))
+        word for word in re.split('[-_.]', file_name(path))
         if SPLITS.fullmatch(word))) for path in paths]
     found: dict[str, list[str]] = {}
     for path, named in zip(paths, words, strict=True):

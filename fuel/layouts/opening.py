@@ -115,10 +115,11 @@ def _open_files(files: Files, split: Split, layout: str | None,
             files, split, kwargs = _of_folder(found, split, kwargs)
     given = as_files(files, kwargs.get('storage_options'))
     paths = expand(given)
-    if isinstance(given, str) and given != paths[0]:
-        given, split = _of_pattern(given, paths, split, kwargs)
-        files, paths = given, expand(given)
     kind = _format_of_all(paths, kwargs)
+    chosen = _of_splits(files, paths, split, kind, kwargs)
+    if chosen:
+        files = given = paths = chosen
+        split = None
     if kind == 'wids':
         _refuse_layout(layout, paths[0], kind)
         return _open_listed(paths, split, kwargs)
@@ -250,7 +251,7 @@ def _of_folder(found: FolderFiles, split: Split, kwargs: dict[str, Any],
     every = [path for paths in by_split.values() for path in paths]
     # A folder that is asked for is the split, whatever its files are called.
     by_name = {} if names and by_split.keys() >= {*names} else _by_name(
-        every, folder, names, kwargs)
+        every, folder, names, _format_of_all(every, kwargs), kwargs)
     _warn_of_folder_values(every, folder)
     if '' in by_split and not by_name:
         return as_pattern(by_split['']), split, kwargs
@@ -291,29 +292,49 @@ def _warn_of_folder_values(paths: Sequence[str], folder: str) -> None:
             f'such folders are columns')
 
 
-def _of_pattern(pattern: str, paths: list[str], split: Split,
-                kwargs: dict[str, Any]) -> tuple[str | list[str], Split]:
-    """Return the files that match a pattern, and the splits that remain to be
-    chosen."""
+def _of_splits(files: Files, paths: list[str], split: Split, kind: str,
+               kwargs: dict[str, Any]) -> list[str]:
+    """Return the tables or shards of a split, by their names; an empty list if
+    the names do not matter.
+
+    Files that the user listed are all read if no split is requested.
+    """
+    is_pattern = isinstance(files, (str, os.PathLike))
+    if split is None and not (is_pattern and len(paths) > 1):
+        return []
     names = [split] if isinstance(split, str) else split
-    plain, _, _ = MAGIC.split(pattern)[0].rpartition(os.sep)
-    by_name = _by_name(paths, plain, names, kwargs)
+    by_name = _by_name(paths, _root_of(files, paths), names, kind, kwargs)
     if not by_name or (names == [ALL] and ALL not in by_name):
-        return pattern, split
+        return []
+    where = str(files) if is_pattern else f'{paths[0]}, ...'
     if names is None:
-        raise _several(pattern, by_name)
+        raise _several(where, by_name)
     for name in names:
         if name not in by_name:
             raise no_split(
-                name, by_name, f'{pattern!r} fits no file of a split {name!r}')
-    return [path for name in names for path in by_name[name]], None
+                name, by_name, f'{where!r} fits no file of a split {name!r}')
+    return [path for name in names for path in by_name[name]]
+
+
+def _root_of(files: Files, paths: Sequence[str]) -> str:
+    """Return a folder that all files lie in: the one that was passed, that
+    above the signs of a pattern, or their common folder."""
+    if isinstance(files, (str, os.PathLike)):
+        where = os.fsdecode(files)
+        if os.path.isdir(where):
+            return where
+        if MAGIC.search(where) and '{' not in where:
+            return MAGIC.split(where)[0].rpartition(os.sep)[0]
+    return os.path.commonpath([
+        os.path.dirname(os.path.abspath(path)) for path in paths])
 
 
 def _of_names(files: Files, paths: Sequence[str], split: Split,
               kwargs: dict[str, Any]) -> tuple[Split, dict[str, Any]]:
     """Return the split and the arguments for HDF5 files that do not define
     splits; the names of the files in a folder may define them."""
-    by_name = {} if 'splits' in kwargs else named_splits(files, paths)
+    by_name = {} if 'splits' in kwargs else named_splits(
+        files, paths, split is not None)
     if split is None and len(by_name) > 1:
         raise _several(str(files), by_name)
     names = [split] if isinstance(split, str) else split or ()
@@ -323,37 +344,37 @@ def _of_names(files: Files, paths: Sequence[str], split: Split,
     return split, kwargs
 
 
-def named_splits(files: Files, paths: Sequence[str]) -> dict[str, list[str]]:
+def named_splits(files: Files, paths: Sequence[str],
+                 is_asked_for: bool = False) -> dict[str, list[str]]:
     """Return a dict from splits to their files. The splits are in the names of
     the files in a folder, or of the files that match a pattern.
 
-    The result is empty if the user listed the files.
+    The result is empty for a file, or files that the user listed, unless a
+    split is asked for.
     """
-    if not isinstance(files, (str, os.PathLike)):
-        return {}
-    where = os.fsdecode(files)
-    root = where if os.path.isdir(where) else (
-        MAGIC.split(where)[0].rpartition(os.sep)[0])
-    return {} if list(paths) == [where] else files_by_name(paths, root)
+    is_list = not isinstance(files, (str, os.PathLike)) or (
+        list(paths) == [os.fsdecode(files)])
+    return {} if is_list and not is_asked_for else files_by_name(
+        paths, _root_of(files, paths))
 
 
-def _by_name(paths: Sequence[str], root: str, names: Sequence[str] | None,
+def _by_name(paths: Sequence[str], root: str,
+             names: Sequence[str] | None, kind: str,
              kwargs: dict[str, Any]) -> dict[str, list[str]]:
     """Return a dict from splits to the tables or shards that have the split in
     their names.
 
-    The result is empty for other files, and if all files are of one split that
-    the user did not request.
+    The result is empty for other files, and if all files are of one split and
+    the user did not request any.
     """
-    kind = '' if 'splits' in kwargs else _format_of_all(paths, kwargs)
-    if kind not in TABLES:
+    if kind not in TABLES or 'splits' in kwargs:
         return {}
     wanted = set(names or ())
     found = files_by_name(paths, root)
     if kind in ('tar', 'tfrecord') and len(found) < 2 and (
             wanted != {ALL} and not (wanted and found.keys() >= wanted)):
         found = shards_by_name(paths, wanted)
-    return found if len(found) > 1 or (
+    return found if len(found) > 1 or wanted - {ALL, *found} or (
         wanted and found.keys() >= wanted) else {}
 
 

@@ -1,5 +1,6 @@
 """Splits in the names of shards, and shards in folders."""
 import pytest
+from support.range_server import serving
 from support.tar_files import digits, write_tar
 from support.tfrecord_files import example, write_tfrecord
 
@@ -132,3 +133,69 @@ def test_compressed_archives_beside_shards_are_named(name, tmp_path):
         assert [0, 1] == labels_of(folder)
     (folder / name).rename(folder / deep / 'notes.txt')
     assert [0, 1] == labels_of(folder)
+
+
+def test_braces_are_split_as_a_pattern_is(tmp_path):
+    """Both stand for files; the splits are not joined in silence."""
+    folder = write(tmp_path, 'pets-train-0.tar', 'pets-val-0.tar')
+    files = f'{folder}/pets-{{train,val}}-{{0..0}}.tar'
+    with pytest.raises(ValueError, match="has the splits 'train', 'val'"):
+        fuel.load(files)
+    assert [0] == labels_of(files, 'train')
+    assert [1] == labels_of(files, 'val')
+    assert [0, 1] == labels_of(files, 'all')
+    with pytest.raises(ValueError, match=r"no split 'test'.*'train', 'val'"):
+        fuel.load(files, 'test')
+    folders = write(tmp_path / 'a', 'train/0.tar', 'val/0.tar')
+    assert [1] == labels_of(f'{folders}/{{train,val}}/0.tar', 'val')
+
+
+def test_split_of_a_list_is_that_of_the_names(tmp_path):
+    """Without a split, all files that were listed are read."""
+    folder = write(tmp_path, 'pets-train-0.tar', 'pets-val-0.tar')
+    files = [str(folder / f'pets-{split}-0.tar') for split in ('train', 'val')]
+    assert [0, 1] == labels_of(files) == labels_of(files, 'all')
+    assert [0] == labels_of(files, 'train')
+    assert [1, 0] == labels_of(files, ['val', 'train'])
+    assert [1] == labels_of(files, 'x', splits={'x': [1]})
+    with pytest.raises(ValueError, match=r"no split 'test'.*'train', 'val'"):
+        fuel.load(files, 'test')
+
+
+@pytest.mark.parametrize('name', ['pets-val-0.tar', 'val.tar', 'val-0.tar'])
+def test_only_shard_is_the_split_of_its_name(name, tmp_path):
+    """The remedy for another split would name its rows as that split."""
+    path = write(tmp_path, name) / name
+    for files in path, [path], f'{tmp_path}/{name[:-1]}?':
+        assert [0] == labels_of(files) == labels_of(files, 'val')
+        with pytest.raises(ValueError, match=r"no split 'train'.*\('val'") as (
+                caught):
+            fuel.load(files, 'train')
+        assert 'splits=' not in str(caught.value)
+
+
+@pytest.mark.parametrize('ending', ['csv', 'jsonl', 'bin'])
+def test_lists_and_braces_of_tables_are_split_too(ending, tmp_path):
+    """By the rule of their patterns, which is that of their first words."""
+    contents = {'csv': b'x\n%d\n', 'jsonl': b'{"x": %d}\n', 'bin': b'\0%d'}
+    for number, split in enumerate(('train', 'test')):
+        (tmp_path / f'{split}.{ending}').write_bytes(
+            contents[ending] % number)
+    more = {'dtype': 'uint16'} if ending == 'bin' else {}
+    for files in (f'{tmp_path}/{{train,test}}.{ending}',
+                  [tmp_path / f'{one}.{ending}' for one in ('train', 'test')],
+                  tmp_path / f'test.{ending}'):
+        assert 1 == len(fuel.load(files, 'test', **more))
+        with pytest.raises(ValueError, match="no split 'dev'.*the splits are"):
+            fuel.load(files, 'dev', **more)
+
+
+def test_shards_at_urls_are_split_by_their_names(tmp_path):
+    """No folder is listed."""
+    folder = write(tmp_path, 'pets-train-0.tar', 'pets-val-0.tar')
+    with serving(folder) as server:
+        files = server.url('pets-{train,val}-0.tar')
+        with pytest.raises(ValueError, match="the splits 'train', 'val'"):
+            fuel.load(files)
+        assert [1] == labels_of(files, 'val')
+        assert [0] == labels_of([server.url('pets-train-0.tar')], 'train')

@@ -91,3 +91,13 @@ def test_splits_in_files_come_before_their_names(tmp_path):
     assert 12 == len(fuel.load(tmp_path))
     found = fuel.load(tmp_path, 'valid')
     assert [2, 2, 1, 1] == found[:][0][:, 0].tolist()
+
+
+def test_listed_hdf5_files_are_split_if_a_split_is_asked_for(tmp_path):
+    """So are braces and a single file."""
+    paths = [write(tmp_path / f'{name}.h5', rows)
+             for name, rows in ROWS.items()]
+    for files in paths, f'{tmp_path}/{{train,test}}.h5', paths[1]:
+        assert ROWS['test'] == fuel.load(files, 'test')[:][0].tolist()
+    with pytest.raises(ValueError, match=r"no split 'dev'.*'train', 'test'"):
+        fuel.load(paths, 'dev')
