@@ -33,6 +33,7 @@ from fuel.schemes.iteration_scheme import (
 from fuel.schemes.shard import is_layout
 from fuel.typing import SchemeLike, State, StreamLike
 from fuel.utils import rng_state
+from fuel.utils.arguments import NamedArguments
 from fuel.utils.checks import MOST
 from fuel.utils.overrides import is_default, is_original, is_own
 from fuel.utils.signatures import parameters_of
@@ -298,8 +299,9 @@ def _said_before(name: str, saved: object, present: object) -> bool:
 def _meaning(stage: Stage, owner: str, name: str) -> str:
     """Return what a checksum that differs says, by the class of the data set;
     '' if it says nothing."""
-    known = getattr(stage.dataset, 'kept_meanings', {})
-    text = known.get(name) if owner == 'data set' else None
+    text = stage.dataset.kept_meanings.get(name) if (
+        owner == 'data set' and isinstance(stage.dataset, NamedArguments)
+        ) else None
     return '' if text is None else f': {text}'
 
 

@@ -103,6 +103,9 @@ class NamedArguments:
         Class attribute: arguments that a saved state need not fit, in addition
         to those that the bases name. They do not change the values or their
         order; examples are the place of the data and the speed of reading.
+    kept_meanings : dict
+        Class attribute: what a saved state may have checksums of; for each
+        argument, a text that says what it means if they differ.
     must_override : tuple of str
         Class attribute: names of methods. A class that overrides none of
         them is abstract and cannot be constructed.
@@ -110,6 +113,7 @@ class NamedArguments:
 
     instead_of: Mapping[str, str] = {}
     unsaved_arguments: tuple[str, ...] = ()
+    kept_meanings: Mapping[str, str] = {}
     must_override: tuple[str, ...] = ()
     #: The signature that `inspect`, `help` and the manual show.
     __signature__ = ClassSignature()
