@@ -309,11 +309,24 @@ def _members(file: FileBytes, place: int = 0,
         if after == place:
             member = _next_member(file, place, before)
             if member is None:
+                _check_end(file, place, before)
                 return
             yield member
             before = member.name
             after = member.offset + -(-member.size // BLOCK) * BLOCK
         place = after
+
+
+def _check_end(file: FileBytes, place: int, before: str) -> None:
+    """Raise DamagedFileError if one block of zeros has something behind it:
+    two are the end of an archive."""
+    block = file.read(place, 2 * BLOCK)
+    if not block[:BLOCK].strip(b'\0') and block[BLOCK:].strip(b'\0'):
+        after = f', after the member {before!r}' if before else ''
+        raise DamagedFileError(
+            f'{file.path}{after}: there are zeros in the place of a header, '
+            f'at byte {place}, and more behind them: restore it from its '
+            f'origin')
 
 
 def _next_member(file: FileBytes, place: int, before: str) -> Member | None:

@@ -145,6 +145,9 @@ WRONG = {
                                   DamagedFileError, 'a.txt'),
     '0 bytes': (b'', DamagedFileError, ''),
     'zeros alone': (END * 10, ValueError, ''),
+    'zeros in the place of a header': (
+        GOOD + b'\0' * BLOCK + padded(b'lost') + file('c.txt') + END,
+        DamagedFileError, 'a.txt'),
     'folders alone': (header('d/', kind=b'5') + END, ValueError, ''),
     'two members of one name': (GOOD + GOOD + END, ValueError,
                                 "'a'.*txt"),
