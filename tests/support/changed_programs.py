@@ -11,7 +11,6 @@ import h5py
 import numpy
 from PIL import Image
 
-from fuel.bin import fuel_convert
 from support import processes
 from support.layouts.robots import robomimic
 
@@ -75,14 +74,11 @@ def write_digits(folder, rng):
 
 
 def write_pictures(folder, rng):
-    """Write pictures in folders, and the file that is made of them."""
+    """Write pictures in folders."""
     for number in range(48):
         (folder / f'pictures/{number % 5}').mkdir(parents=True, exist_ok=True)
         Image.fromarray(rng.integers(0, 256, (8, 8, 3), 'uint8')).save(
             folder / f'pictures/{number % 5}/{number}.png')
-    assert not fuel_convert.main([
-        'image_folder', str(folder / 'pictures'), '-o', str(folder),
-        '--size', '8x8'])
 
 
 def write_texts(folder, rng):

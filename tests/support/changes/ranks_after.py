@@ -1,7 +1,4 @@
-"""Train on pictures in folders, on the ranks that torchrun starts.
-
-They are in one file: fuel-convert image_folder pictures --size 8x8
-"""
+"""Train on pictures in folders, on the ranks that torchrun starts."""
 import os
 
 import torch
@@ -12,17 +9,19 @@ from torch.nn.parallel import DistributedDataParallel
 import fuel
 from fuel.interop.torch import Loader
 from fuel.streams import DataStream
-from fuel.transformers import ScaleAndShift
-from fuel.transformers.image import RandomHorizontalFlip
+from fuel.transformers.image import (
+    CenterCrop, ImagesFromBytes, Normalize, RandomHorizontalFlip)
 
 
 def pictures():
     """Return batches of pictures, flipped at random."""
-    stream = DataStream(fuel.load('pictures.hdf5', flat_targets=True),
+    stream = DataStream(fuel.load('pictures', sources=['image', 'label']),
                         batch_size=4, shuffle=True, seed=1)
-    stream = RandomHorizontalFlip(stream, seed=2, which_sources='features')
-    return ScaleAndShift(stream, 1 / 255, 0, dtype='float32',
-                         which_sources='features')
+    stream = ImagesFromBytes(stream, which_sources='image')
+    stream = CenterCrop(stream, (8, 8), which_sources='image')
+    stream = RandomHorizontalFlip(stream, seed=2, which_sources='image')
+    return Normalize(stream, scale=1 / 255, dtype='float32',
+                     which_sources='image')
 
 
 def main():
