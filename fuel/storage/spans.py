@@ -169,7 +169,8 @@ class FieldReader(Reader):
             # Text may be nested too deeply, and numbers may be too large.
             except (ValueError, OverflowError, RecursionError) as error:
                 problem = str(error)
-                if isinstance(error, OverflowError) and self.dtype.kind == 'i':
+                if isinstance(error, OverflowError) and (
+                        self.dtype.kind in 'iu'):
                     problem = (
                         f'{content!r:.60} is too large for {self.dtype}: '
                         'leave the field out with columns=..., or write it '

@@ -143,8 +143,8 @@ class ShardDataset(FileRowsDataset):
             else:
                 readers[source] = FieldReader(
                     file, source, table.in_joined(field, starts_of(file)),
-                    self._type_of_field(field, table, files), table.bounds,
-                    where, refuse and partial(refuse, field))
+                    self._type_of_field(source, field, table, files),
+                    table.bounds, where, refuse and partial(refuse, field))
         return readers
 
     def _find_shards(self) -> Sequence[str]:
@@ -159,9 +159,9 @@ class ShardDataset(FileRowsDataset):
         """Return the places of the records in the files."""
         raise NotImplementedError
 
-    def _type_of_field(self, field: str, table: RecordTable,
+    def _type_of_field(self, source: str, field: str, table: RecordTable,
                        files: Sequence[FileBytes]) -> FieldType:
-        """Return what the bytes of a field are."""
+        """Return what the bytes of the field of a source are."""
         raise NotImplementedError
 
     def _columns_of(self, table: RecordTable,

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy
 from numpy.typing import NDArray
@@ -12,16 +12,20 @@ from numpy.typing import NDArray
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.tar import BLOCK, Member, Tar, UnreadableMember
 from fuel.datasets.decoders import AUDIO, IMAGES
+from fuel.datasets.options import DatasetOptions
 from fuel.datasets.shards.base import ShardDataset
 from fuel.datasets.shards.table import (
     HeaderBlocks, RecordTable, Scanned, Texts, record_table, refuse_many)
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.tar_headers import read_headers
 from fuel.remote.location import beside
+from fuel.remote.urls import StorageOptions
+from fuel.storage import Reader
 from fuel.storage.file_bytes import Ends, FileBytes, raw_file_at
 from fuel.storage.layout import native_type
 from fuel.storage.npy import npy_array, npy_header
 from fuel.storage.spans import ABSENT, FieldType
+from fuel.suggestions import did_you_mean
 from fuel.utils import do_not_pickle_attributes
 
 __all__ = ['TarDataset']
@@ -36,9 +40,11 @@ KINDS = {
         FieldType(stage=AUDIO)),
     **dict.fromkeys(('text', 'transcript', 'txt'),
                     FieldType(decode=bytes.decode)),
-    **dict.fromkeys(('cls', 'cls2', 'id', 'index', 'inx'), FieldType(
-        numpy.dtype('int64'), decode=int)),
     **dict.fromkeys(('jsn', 'json'), FieldType(decode=json.loads))}
+TEXT, INT64 = numpy.dtype(object), numpy.dtype('int64')
+# Kinds of files that are numbers, and their types.
+NUMBERS = dict.fromkeys(
+    ('cls', 'cls2', 'id', 'index', 'inx'), INT64)
 # First bytes of archives that are compressed as a whole, and the command that
 # decompresses them.
 COMPRESSED = {b'\x1f\x8b': ('gzip', 'gunzip'), b'BZh': ('bzip2', 'bunzip2'),
@@ -112,6 +118,10 @@ class TarDataset(ShardDataset):
         As for :class:`~fuel.datasets.npy.NPYDataset`.
     storage_options : dict, optional
         For URLs, as for :class:`~fuel.datasets.hdf5.H5PYDataset`.
+    dtypes : dict, optional
+        Maps sources to types that replace those by the extensions: `object` is
+        text, and numbers are written as text. Names of classes in ``cls`` are
+        read with ``dtypes={'cls': object}``.
     **kwargs
         `sources` and `axis_labels`, as for :class:`Dataset`.
 
@@ -169,17 +179,79 @@ class TarDataset(ShardDataset):
 
     kind = 'tar'
     noun = 'sample'
+    # Of older pickles too.
+    dtypes: Mapping[str, numpy.dtype[Any]] | None = None
+
+    def __init__(self, path: Any,
+                 columns: Mapping[str, str] | Sequence[str] | None = None,
+                 missing: str = 'error',
+                 which_sets: Sequence[str] | None = None,
+                 splits: Mapping[str, Any] | None = None,
+                 storage_options: StorageOptions | None = None,
+                 dtypes: Mapping[str, Any] | None = None,
+                 **kwargs: Unpack[DatasetOptions]) -> None:
+        if dtypes is not None:
+            self.dtypes = {source: _checked_type(source, dtype)
+                           for source, dtype in dtypes.items()}
+        super().__init__(path, columns, missing, which_sets, splits,
+                         storage_options, **kwargs)
+
+    def _own_arguments(self) -> dict[str, Any]:
+        shown = {source: dtype.name
+                 for source, dtype in (self.dtypes or {}).items()}
+        return {**super()._own_arguments(), 'dtypes': shown or None}
+
+    def _make_readers(self, table: RecordTable, files: Sequence[FileBytes],
+                      where: Callable[[int], str]) -> dict[str, Reader]:
+        readers = super()._make_readers(table, files, where)
+        for source in self.dtypes or ():
+            if source not in readers:
+                raise ValueError(
+                    f'dtypes names {source!r}, but there is no such source: '
+                    f'{did_you_mean(source, readers, "{} ")}the sources are '
+                    f'{[*readers]}')
+        return readers
 
     def _find_records(self, files: Sequence[FileBytes]) -> RecordTable:
         return record_table(files, 'tar', partial(
             scan, dict(zip(files, self.shards, strict=True))))
 
-    def _type_of_field(self, field: str, table: RecordTable,
+    def _type_of_field(self, source: str, field: str, table: RecordTable,
                        files: Sequence[FileBytes]) -> FieldType:
         kind = field.rpartition('.')[2]
+        dtype = (self.dtypes or {}).get(source, NUMBERS.get(kind))
+        if dtype is not None:
+            return FieldType(decode=bytes.decode) if dtype == TEXT else (
+                FieldType(dtype, decode=partial(_number, source, dtype)))
         if kind == 'npy':
             return _type_of_arrays(field, table, files)
         return KINDS.get(kind, FieldType())
+
+
+def _checked_type(source: str, given: Any) -> numpy.dtype[Any]:
+    """Return the type of a source in `dtypes`."""
+    dtype: numpy.dtype[Any] = numpy.dtype(given)
+    if dtype != TEXT and dtype.kind not in 'iuf':
+        raise ValueError(
+            f'dtypes: source {source!r} must be object, for text, or a type '
+            f'of integers or floating numbers, got {given!r:.80}')
+    return dtype
+
+
+def _number(source: str, dtype: numpy.dtype[Any], content: bytes) -> Any:
+    """Return the number that a text states."""
+    try:
+        if dtype.kind == 'f':
+            return float(content)
+        number = int(content)
+        if dtype != INT64 and dtype.type(number) != number:
+            # NumPy 1 lets it wrap around.
+            raise OverflowError
+        return number
+    except ValueError as error:
+        raise ValueError(
+            f'{error}: pass dtypes={{{source!r}: object}} to read it as text, '
+            f'or columns=... without it') from None
 
 
 def _type_of_arrays(field: str, table: RecordTable,

@@ -203,6 +203,49 @@ def test_labels_beyond_int64_name_the_remedy(tmp_path, label):
     assert ['x', 'y'] == TarDataset(path, columns=['txt'])[:][0].tolist()
 
 
+def test_types_may_be_passed(tmp_path):
+    """Classes may be named, and numbers may be of other types."""
+    path = write_tar(tmp_path / 'a.tar', [
+        ('a.cls', b'cat'), ('a.jpg', b'1'), ('a.id', b' 7\n'), ('a.x', b'.5'),
+        ('b.cls', 'Bär'.encode()), ('b.jpg', b'2'), ('b.id', b'8'),
+        ('b.x', b'1e3')])
+    with pytest.raises(ValueError, match=(
+            r"source 'kind': invalid literal .* pass dtypes=\{'kind': object\}"
+            ' to read it as text')):
+        TarDataset(path, {'kind': 'cls'})[:]
+    columns = {'kind': 'cls', 'size': 'x', 'id': 'id', 'jpg': 'jpg'}
+    dataset = TarDataset(path, columns, dtypes={
+        'kind': object, 'size': 'float32', 'id': 'uint8'})
+    again = eval(repr(dataset), {'TarDataset': TarDataset})
+    for one in (dataset, again, pickle.loads(pickle.dumps(dataset))):
+        kinds, sizes, ids, _ = one[:]
+        assert ['cat', 'Bär'] == kinds.tolist()
+        assert [.5, 1000] == sizes.tolist() and sizes.dtype == 'float32'
+        assert [7, 8] == ids.tolist() and ids.dtype == 'uint8'
+    assert ['cat', 'Bär'] == fuel.load(path, columns=['cls'], dtypes={
+        'cls': object})[:][0].tolist()
+    for number in b'256', b'-1':
+        large = write_tar(tmp_path / 'b.tar', [('a.id', number)])
+        with pytest.raises(ValueError, match=f'{number} is too large for uin'):
+            TarDataset(large, dtypes={'id': 'uint8'})[:]
+    with pytest.raises(ValueError, match=(
+            r"dtypes names 'clss', .*did you mean 'cls'\?")):
+        TarDataset(path, dtypes={'clss': object})
+    with pytest.raises(ValueError, match="source 'cls' must be object, for"):
+        TarDataset(path, dtypes={'cls': bool})
+
+
+def test_state_belongs_to_the_types(tmp_path):
+    """A state of numbers is not one of texts; those without types stay."""
+    path = write_tar(tmp_path / 'a.tar', digits())
+    first, second = [DataStream(TarDataset(path, dtypes=dtypes), batch_size=2)
+                     for dtypes in (None, {'cls': object})]
+    next(first.get_epoch_iterator())
+    with pytest.raises(StateMismatchError, match='dtypes'):
+        second.load_state_dict(first.state_dict())
+    assert 'data set dtypes' not in first.state_dict()['stream']
+
+
 def test_missing_fields_are_an_error_or_none(tmp_path):
     """Of sources that are used; None makes a source one of objects."""
     path = write_tar(tmp_path / 'a.tar', [
