@@ -47,8 +47,8 @@ def pasted(dataset):
 @pytest.mark.parametrize('call, shown', [
     ("'a-train-*.tar'", "TarDataset('a-train-*.tar', ['cls', "),
     ("'a-*.tar', 'val'", "TarDataset('a-val-{000..003}.tar', ['cls', "),
-    ("'a-{train,val}-*.tar'", "TarDataset('a-{train,val}-*.tar', ["),
-    ("'a-{train,val}-00{0..1}.tar', columns={'y': 'cls'}",
+    ("'a-{train,val}-*.tar', 'all'", "TarDataset('a-{train,val}-*.tar', ["),
+    ("'a-{train,val}-00{0..1}.tar', 'all', columns={'y': 'cls'}",
      "TarDataset('a-{train,val}-00{0..1}.tar', {'y': 'cls'})"),
     ("['a-val-000.tar', 'a-train-003.tar']",
      "TarDataset(['a-val-000.tar', 'a-train-003.tar'], "),
