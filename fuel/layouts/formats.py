@@ -137,10 +137,11 @@ def format_of(path: str, is_raw: bool = False) -> str:
 def _format_of_file(path: str) -> str:
     """Return the format of a file; see `format_of`."""
     from fuel.datasets.shards.tfrecord import is_tfrecord
+    # Errors name this file, and not its index.
+    file = raw_file_at(path)
     if '.bin' in path and indexes_beside([path]):
         # Tokens may begin like any other file.
         return 'binary'
-    file = raw_file_at(path)
     start = file.read(0, 12)
     head = start[:8]
     if is_tfrecord(start):
@@ -257,7 +258,7 @@ def _has_object(path: RemotePath) -> bool:
         head = path.open(is_kept=False).read(0, 64)
     except TimeoutError:
         raise
-    except OSError:
+    except (OSError, ValueError):
         # Servers report a missing file in many ways.
         return False
     return head.lstrip().startswith(b'{')

@@ -22,7 +22,7 @@ from fuel.remote.disk_cache import CacheEntry, digest, disk_cache
 from fuel.remote.index_bytes import IndexBytes
 from fuel.remote.pages import (
     Ends, Fetch, Hold, PageTable, Resident, map_file)
-from fuel.remote.stores import Answer, open_store
+from fuel.remote.stores import Answer, fsspec_for, open_store
 from fuel.remote.transfers import (
     RetryingStore, TransferCounts, Transfers, run_on_loop)
 from fuel.remote.urls import Secrets, StorageOptions, shown
@@ -112,6 +112,7 @@ class RemoteFile:
     def __init__(self, url: str, options: StorageOptions,
                  is_kept: bool = True) -> None:
         self.path = shown(url)
+        fsspec_for(url)
         # Seconds that a reader waits for a request. A wait for a lock cannot
         # be longer than TIMEOUT_MAX.
         timeout: float = config.remote_timeout

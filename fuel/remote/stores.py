@@ -51,6 +51,9 @@ _ETAG = re.compile('"[!#-~]*"')
 # Options for the connection, which are also used for the servers to which the
 # server of the URL redirects.
 CONNECTION_OPTIONS = ('proxy', 'proxy_auth', 'ssl')
+# Packages of file systems that Fuel's extra does not bring, by the scheme.
+PACKAGES = {'abfs': 'adlfs', 'abfss': 'adlfs', 'az': 'adlfs', 'gcs': 'gcsfs',
+            'gs': 'gcsfs', 'hf': 'huggingface_hub'}
 
 
 class Answer(NamedTuple):
@@ -508,18 +511,34 @@ def _meaning(error: Exception) -> OSError:
                           is_connected=may_be_connected(error))
 
 
+def fsspec_for(url: str) -> Any:
+    """Return the module fsspec; raise ImportError if it is not installed."""
+    try:
+        import fsspec
+    except ImportError as error:
+        raise ImportError(
+            f'{shown(url)} is a remote file, which needs fsspec: '
+            f'{how_to_install("remote")}', name=error.name) from None
+    return fsspec
+
+
+def _remedy(url: str) -> str:
+    """Return a text about the command that installs the missing package of a
+    file system."""
+    protocol = protocol_of(url)
+    if protocol in ('http', 'https', 's3', 's3a'):
+        return f'; {how_to_install("remote")}'
+    package = PACKAGES.get(protocol)
+    return '' if package is None else f'; run pip install {package}'
+
+
 def filesystem_of(url: str, options: StorageOptions,
                   loop: asyncio.AbstractEventLoop | None = None) -> Any:
     """Return the file system of fsspec for a URL.
 
     `loop`: the event loop on which it runs. Defaults to that of fsspec.
     """
-    try:
-        import fsspec
-    except ImportError as error:
-        raise ImportError(
-            f'{shown(url)} is a remote file, which needs fsspec: '
-            f'{how_to_install("remote")}') from error
+    fsspec = fsspec_for(url)
     if loop is not None:
         plain = filesystem_of(url, options)
         if not plain.async_impl:
@@ -529,9 +548,8 @@ def filesystem_of(url: str, options: StorageOptions,
     try:
         return fsspec.core.url_to_fs(url, **options)[0]
     except ImportError as error:
-        raise ImportError(
-            f'{shown(url)}: {error}; {how_to_install("remote")}, which '
-            f'brings what s3:// and https:// need') from None
+        raise ImportError(f'{shown(url)}: {error}{_remedy(url)}',
+                          name=error.name) from None
     except ValueError as error:
         if 'rotocol' not in str(error):
             raise

@@ -163,9 +163,10 @@ class RetryingStore:
         except (ImportError, LookupError, TypeError, ValueError) as error:
             # For example, the file system does not accept an option. Some of
             # these errors name the file already.
-            text = str(error).removeprefix(f'{self._name}: ')
-            raise ValueError(self._secrets.hide(
-                f'{self._name}: {text}')) from None
+            text = self._secrets.hide(f'{self._name}: ' + str(
+                error).removeprefix(f'{self._name}: '))
+            raise (ImportError(text, name=error.name) if isinstance(
+                error, ImportError) else ValueError(text)) from None
         if expected is not None and (
                 answer.size, answer.validator or wanted) != (
                 expected.size, wanted or answer.validator):

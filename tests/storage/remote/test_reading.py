@@ -1,6 +1,8 @@
 """Data sets of remote files have the values of local ones."""
 import asyncio
 import pickle
+import re
+import sys
 import threading
 
 import fsspec
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.waiting import wait_until
 
+import fuel
 from fuel import config
 from fuel.datasets import H5PYDataset
 from fuel.schemes import (BlockShuffledScheme, SequentialExampleScheme,
@@ -19,6 +22,7 @@ from fuel.schemes import (BlockShuffledScheme, SequentialExampleScheme,
 from fuel.storage.file_bytes import raw_file_at
 from fuel.remote.location import RemotePath
 from fuel.streams import DataStream
+from fuel.utils.extras import how_to_install
 
 from .conftest import NUM_EXAMPLES, check_batch, make_file, read_epoch
 
@@ -369,3 +373,27 @@ def test_unknown_protocol_is_an_error_that_says_so():
     """The error comes before any request."""
     with pytest.raises(ValueError, match='nonsense://a/b.hdf5: fsspec knows'):
         H5PYDataset('nonsense://a/b.hdf5', ('train',))
+
+
+@pytest.mark.parametrize('url, package, command', [
+    ('http://localhost:9/x.tar', 'fsspec', how_to_install('remote')),
+    ('s3://bucket/train.bin', 's3fs', how_to_install('remote')),
+    ('gs://bucket/folder', 'gcsfs', 'run pip install gcsfs'),
+    ('hf://datasets/a/b/x.h5', 'huggingface_hub',
+     'run pip install huggingface_hub'),
+    ('abfs://bucket/x.zarr', 'adlfs', 'run pip install adlfs')])
+def test_missing_package_of_a_file_system_is_named(
+        url, package, command, monkeypatch):
+    """With the URL that was passed, no other, and the command."""
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError) as caught:
+        fuel.load(url)
+    text = str(caught.value)
+    assert re.match(f'{url}[: ]', text) and text.endswith(command)
+    assert package in text
+
+
+def test_unknown_protocol_names_the_url_that_was_passed():
+    """Not that of a file that is looked for in a folder."""
+    with pytest.raises(ValueError, match='^nonsense://a/b: fsspec knows'):
+        fuel.load('nonsense://a/b')
