@@ -1,6 +1,7 @@
 """A folder of audio files becomes one HDF5 file."""
 import json
 import logging
+import re
 
 import h5py
 import numpy
@@ -11,6 +12,7 @@ from support.audio_files import RATE, decode, encode, waves
 
 import fuel
 from fuel.bin import fuel_convert, fuel_info
+from fuel.datasets.decoders import stage_for
 from fuel.describe.examples import as_curve
 from fuel.describe.panels import INK
 from fuel.interop.audio import AudioFromBytes
@@ -141,3 +143,22 @@ def test_preview_draws_the_samples(own, capsys):
     # Bytes that only begin like audio are drawn as they are.
     other = numpy.frombuffer(b'ID3 and more', 'uint8')
     assert other is as_curve(other)
+
+
+def test_folder_is_read_as_it_lies_by_the_stage_that_is_printed(own):
+    """Its import and its call can be pasted."""
+    dataset = fuel.load(own)
+    names = {'stream': DataStream(dataset, batch_size=8)}
+    text = str(dataset)
+    exec(re.search(r'from [\w.]+ import \w+', text)[0], names)
+    stream = eval(re.search(r'decode with (.*?)[;>]', text)[1], names)
+    waves_of, labels, paths = next(iter(stream))
+    assert [0] * 4 + [1] * 4 == labels.tolist()
+    for wave, path in zip(waves_of, paths, strict=True):
+        assert_array_equal(decode((own / path).read_bytes()), wave)
+
+
+@pytest.mark.parametrize('form', ['WAV', 'FLAC', 'OGG', 'AIFF'])
+def test_sounds_are_known_by_their_first_bytes(form):
+    """In the formats whose files begin with a name."""
+    assert 'AudioFromBytes' == stage_for(encode(waves(1), form))
