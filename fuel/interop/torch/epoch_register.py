@@ -257,11 +257,21 @@ def _open(stream: StreamLike, state: State | None = None,
     count, epoch = after.get('delivered'), stage_of(stream).epoch
     delivered = None if count is None or epoch is None else (
         state['position'] + epoch.step * rounds_of(left, count))
+    if _goes_on(stream):
+        with reading_again():
+            skip_items(left, count)
     iterator = open_epoch(stream)
     epoch = stage_of(stream).epoch
     if epoch is not None:
         epoch.past = with_epoch(state.get('past'), delivered)
     return iterator
+
+
+def _goes_on(stream: StreamLike) -> bool:
+    """Return whether the next epoch goes on behind the items of this one, as
+    that of a mixture without end does."""
+    stage = stage_of(stream)
+    return not stage.goes_back or any(map(_goes_on, stage.inputs))
 
 
 def _entry(session: Session | None, worker: int | None,

@@ -23,7 +23,7 @@ from fuel.schemes import (
     ConstantScheme, SequentialExampleScheme, SequentialScheme)
 from fuel.streams import DataStream
 from fuel.transformers import (
-    Batch, Cache, Cast, Filter, Mapping, Rename, Unpack)
+    Batch, Cache, Cast, Filter, Mapping, Mix, Rename, Unpack)
 from fuel.transformers.several import Chain
 from fuel.transformers.shuffling import ShuffleBuffer
 
@@ -829,3 +829,25 @@ def test_other_data_are_accepted_on_request(cls, num_workers):
             build(21).load_state_dict(state)
         with pytest.warns(UserWarning, match='with other data'):
             build(21).load_state_dict(state, accept=('data',))
+
+
+@pytest.mark.parametrize('persistent', [False, True])
+def test_mixture_without_end_goes_on_in_the_next_epoch(persistent):
+    """An epoch that was left ends with the last batch that came."""
+    def mixture():
+        return Mix([DataStream(
+            IndexableDataset({'x': numpy.arange(first, first + 16)}),
+            batch_size=3, shuffle=True, seed=first) for first in (0, 100)],
+            seed=7, stop='forever', epoch_size=5)
+
+    def loader(num_workers):
+        return Loader(mixture(), num_workers,
+                      persistent_workers=persistent and num_workers > 0)
+
+    stream, worker = mixture(), loader(1)
+    for _ in range(3):
+        assert read(stream) == read(worker)
+    here, worker = loader(0), loader(1)
+    for count in None, 3, None, None:
+        assert read(itertools.islice(here, count)) == read(
+            itertools.islice(worker, count))
