@@ -56,9 +56,8 @@ def make_parser() -> CommandParser:
                             'counted from 0')
     shown.add_argument('--row', metavar='N',
                        help='show all places of the epoch at which a row of a '
-                            'data set comes, with their steps; a number, or '
-                            'what its source "key" or "path" has, such as '
-                            'train/cat/7.jpg')
+                            'data set comes, with their steps: its number, '
+                            'or its key or path, such as train/cat/7.jpg')
     shown.add_argument('--windows-with', type=_number, metavar='N',
                        help='show all places of the epoch at which windows '
                             'or runs of rows hold a row')

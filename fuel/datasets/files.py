@@ -524,6 +524,15 @@ class FilesDataset(RowsDataset):
         the names of the files."""
         return {**super().kept_arguments(), 'files': self._names}
 
+    def name_reader(self) -> Reader:
+        """Return a reader of the paths of the files in the folder.
+
+        A hook for ``fuel order``, which names rows by paths.
+        """
+        reader: Any = next(iter(self.readers.values()))
+        return TextReader(reader.path, 'path', Paths(
+            reader.files[0], reader.rows), reader.files)
+
     def places_of_rows(self, rows: IndexArray) -> RowPlaces:
         """Return the files of rows."""
         reader: Any = next(iter(self.readers.values()))

@@ -2,6 +2,7 @@
 files."""
 from __future__ import annotations
 
+from operator import methodcaller
 from typing import Any
 
 import numpy
@@ -62,7 +63,11 @@ def _names_in(dataset: Any) -> tuple[str, Any] | None:
 
 
 def _read(dataset: Any, source: str) -> Any:
-    """Return a source of all rows, also if it is not in use."""
+    """Return a source of all rows, also if it is not in use; keys and paths
+    need not be a source."""
+    names = try_call(None, methodcaller('name_reader'), dataset)
+    if names is not None and names.name == source:
+        return names.read(dataset.find_source(dataset.sources[0]).rows)
     found = dataset.find_source(source)
     return numpy.asarray(
         found.reader.read(found.rows) if isinstance(found, Source)

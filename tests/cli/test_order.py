@@ -5,6 +5,7 @@ import sys
 
 import numpy
 import pytest
+from support.tar_files import write_tar
 
 from fuel.bin.fuel_order import main
 from fuel.datasets import IndexableDataset
@@ -56,6 +57,14 @@ def build_files(**kwargs):
 
 def build_val():
     return build_files(split='val', sources=['label'])
+
+def build_table():
+    return build_files(split='val', sources=['image'])
+
+def build_tar():
+    import fuel
+    dataset = fuel.load('a.tar', columns={'label': 'cls'})
+    return DataStream(dataset, batch_size=2)
 
 def build_filtered():
     return Filter(build_stream(), lambda data: True)
@@ -252,6 +261,27 @@ def test_row_may_be_named_by_the_path_of_its_file(ask, tmp_path):
     assert 2 == status
     assert ("data set 0 (FilesDataset) has 3 rows, and the path of none is "
             "'train/b/3.png'; that of row 0 is 'val/a/1.png'") in error
+
+
+def test_row_may_be_named_where_names_are_not_a_source(ask, tmp_path):
+    """The keys of an archive, and the paths of files that a table names."""
+    write_tar(tmp_path / 'a.tar', [
+        (f'x/{number:04}.cls', b'7') for number in range(4)])
+    status, printed, _ = ask('--row', 'x/0003', function='build_tar')
+    assert (0, 'epoch 0, item 1, row 1, file a.tar, step 1\n') == (
+        status, printed)
+    for split in 'train', 'val':
+        folder = tmp_path / 'pets' / split
+        folder.mkdir(parents=True)
+        for number in range(3):
+            (folder / f'{number}.png').write_bytes(b'x')
+        (folder / 'metadata.csv').write_text('file_name\n2.png\n1.png\n')
+    for path, row in ('val/2.png', 0), ('val/1.png', 1):
+        status, printed, _ = ask('--row', path, function='build_table')
+        assert 0 == status
+        assert printed.startswith(f'epoch 0, item 0, row {row}, file ')
+    assert "path of none is 'val/0.png'" in ask(
+        '--row', 'val/0.png', function='build_table')[2]
 
 
 @pytest.mark.parametrize('row, text', [

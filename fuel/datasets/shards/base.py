@@ -196,6 +196,15 @@ class ShardDataset(FileRowsDataset):
         super()._use_sources()
         self._check_absent(self.sources)
 
+    def name_reader(self) -> Reader | None:
+        """Return a reader of the keys of the records; None without keys.
+
+        A hook for ``fuel order``, which names rows by keys.
+        """
+        reader, keys = next(iter(self.readers.values())), self.table.keys
+        return keys if keys is None else TextReader(
+            reader.path, KEY, keys, reader.files, self.table.bounds)
+
     def kept_checksums(self) -> Sequence[str]:
         """Return a checksum of the keys of the records, of the sizes of their
         fields and, if known, of their contents; none before the shards are
