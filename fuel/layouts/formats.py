@@ -12,7 +12,8 @@ from fuel.remote.location import RemotePath
 from fuel.remote.urls import file_name
 from fuel.storage.file_bytes import raw_file_at
 from fuel.storage.raw_arrays import has_header
-from fuel.storage.token_index import MAGIC, indexes_beside, is_stem
+from fuel.storage.token_index import (
+    MAGIC, indexes_beside, is_stem, is_stem_at_url)
 
 HDF5_SIGNATURE = b'\x89HDF\r\n\x1a\n'
 # Places where an HDF5 file may begin: a program may have put a block of 512,
@@ -91,8 +92,8 @@ ENDINGS = (*DATA_ENDINGS, *TEXTS, *SHARDS, *RAW_ENDINGS, *ADVICE, '.idx',
 
 LISTING = ('a folder at a URL is not listed: list the URLs of its files, or '
            'write braces, such as {000..012}; of MDS, name the folder of an '
-           'index.json; copy a folder of pictures or of audio files, or pack '
-           'the files into tar archives')
+           'index.json, or a split that is a folder in it; copy a folder of '
+           'pictures or of audio files, or pack the files into tar archives')
 
 
 def format_of(path: str, is_raw: bool = False) -> str:
@@ -127,8 +128,10 @@ def format_of(path: str, is_raw: bool = False) -> str:
                 file_name(path))[1] in ('', '.zarr'):
             if is_zarr(path):
                 return 'zarr'
-            if _has_object(path.joined(INDEX)):
+            if has_object(path.joined(INDEX)):
                 return 'mds'
+            if is_stem_at_url(path):
+                return 'binary'
             if isinstance(error, FileNotFoundError) or not file_name(path):
                 raise FileNotFoundError(f'{error}; {LISTING}') from None
         raise
@@ -244,12 +247,12 @@ def is_mds(path: str) -> bool:
 def is_zarr(folder: str) -> bool:
     """Return whether a folder, or a URL, is a Zarr array or group."""
     if isinstance(folder, RemotePath):
-        return any(map(_has_object, map(folder.joined, ZARR_FILES)))
+        return any(map(has_object, map(folder.joined, ZARR_FILES)))
     return any(os.path.isfile(os.path.join(folder, name))
                for name in ZARR_FILES)
 
 
-def _has_object(path: RemotePath) -> bool:
+def has_object(path: RemotePath) -> bool:
     """Return whether a server has a file that begins like a JSON object.
 
     A web page about a missing file does not begin like that.

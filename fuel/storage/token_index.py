@@ -34,6 +34,22 @@ def is_stem(path: str) -> bool:
         path) and os.path.isfile(f'{path}.idx')
 
 
+def is_stem_at_url(path: str) -> bool:
+    """Return whether a URL without an extension is that of an index if
+    ``.idx`` is added."""
+    if not isinstance(path, RemotePath) or not file_name(path) or (
+            os.path.splitext(file_name(path))[1]):
+        return False
+    try:
+        return raw_file_at(beside(path, '.idx')).read(
+            0, len(MAGIC)) == MAGIC
+    except TimeoutError:
+        raise
+    except (OSError, ValueError):
+        # Servers report a missing file in many ways.
+        return False
+
+
 def files_of_tokens(paths: Sequence[str]) -> list[str]:
     """Return paths in which files of tokens replace their indexes; a file
     whose path is given too is not added."""
@@ -42,6 +58,8 @@ def files_of_tokens(paths: Sequence[str]) -> list[str]:
         tokens = path
         if is_stem(path):
             tokens = fixed_path(f'{path}.bin')
+        elif is_stem_at_url(path):
+            tokens = beside(path, '.bin')
         elif file_name(path).endswith('.idx') and (
                 raw_file_at(path).read(0, len(MAGIC)) == MAGIC):
             tokens = fixed_path(beside(path, '.bin'))

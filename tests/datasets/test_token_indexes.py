@@ -140,7 +140,7 @@ def test_epochs_are_shuffled_sharded_and_resumed(stem):
         assert SEQUENCES == sorted(seen)
 
 
-@pytest.mark.parametrize('ending', ['.bin', '.idx'])
+@pytest.mark.parametrize('ending', ['', '.bin', '.idx'])
 def test_remote_sequences(tmp_path, ending):
     """The index lies beside the tokens on a server too."""
     tokens = numpy.arange(1 << 21).astype('uint16')
@@ -150,6 +150,7 @@ def test_remote_sequences(tmp_path, ending):
         [128] * len(places), places.tolist()))
     with serving(tmp_path) as server:
         dataset = fuel.load(server.url(f'x{ending}'))
+        assert BinaryDataset(server.url(f'x{ending}')).path == dataset.path
         found, = dataset.get_data(None, [9000, 3])
         assert_array_equal(tokens[9000 * 128:9001 * 128], found[0])
         assert_array_equal(tokens[384:512], found[1])
