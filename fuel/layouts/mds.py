@@ -1,10 +1,13 @@
 """Folders of MDS shards, whose splits are folders."""
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from fuel.datasets.splits import must_name_splits, refuse_unknown_splits
-from fuel.layouts.formats import is_mds
+from fuel.layouts.formats import INDEX, has_object, is_mds
+from fuel.remote.location import RemotePath
+from fuel.remote.urls import file_name
 
 ALL = 'all'
 
@@ -15,6 +18,19 @@ def find_indexes(folder: str) -> dict[str, str]:
     from fuel.datasets.shards.mds_index import indexes_in
     return {name: path for name, path in indexes_in(folder).items()
             if is_mds(path)}
+
+
+def indexes_at_url(paths: Sequence[str], split: str | Sequence[str] | None,
+                   ) -> list[str]:
+    """Return the indexes of splits that are folders of a folder at a URL; an
+    empty list if one is not there. Each is asked for by its name."""
+    names = [split] if isinstance(split, str) else split or ()
+    path, = paths if len(paths) == 1 else ('',)
+    if not isinstance(path, RemotePath) or os.path.splitext(
+            file_name(path))[1] or not all(names):
+        return []
+    found = [path.joined(f'{name}/{INDEX}') for name in names]
+    return [*found] if all(map(has_object, found)) else []
 
 
 def choose_indexes(folder: str, indexes: dict[str, str],

@@ -22,7 +22,7 @@ from fuel.datasets.splits import (
 from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.folders import FolderFiles, as_pattern
 from fuel.layouts.formats import SHARD_NUMBER, format_of, is_zarr
-from fuel.layouts.mds import choose_indexes, find_indexes
+from fuel.layouts.mds import choose_indexes, find_indexes, indexes_at_url
 from fuel.layouts.media import Entries, are_in
 from fuel.layouts.recognition import (
     PLAIN, find_call, find_known_call, seen_files)
@@ -115,8 +115,8 @@ def _open_files(files: Files, split: Split, layout: str | None,
             files, split, kwargs = _of_folder(found, split, kwargs)
     given = as_files(files, kwargs.get('storage_options'))
     paths = expand(given)
-    kind = _format_of_all(paths, kwargs)
-    chosen = _of_splits(files, paths, split, kind, kwargs)
+    kind, chosen = _format_and_indexes(paths, split, kwargs)
+    chosen = chosen or _of_splits(files, paths, split, kind, kwargs)
     if chosen:
         files = given = paths = chosen
         split = None
@@ -240,6 +240,24 @@ def _format_of_all(paths: Sequence[str],
                 f'{kind!r}, and {path!r} has {other!r}: load them by '
                 f'themselves')
     return kind
+
+
+def _format_and_indexes(paths: Sequence[str], split: Split,
+                        kwargs: dict[str, Any]) -> tuple[str, list[str]]:
+    """Return the format of files, and the indexes of splits of MDS that are
+    folders of a folder at a URL."""
+    try:
+        kind = _format_of_all(paths, kwargs)
+    except TimeoutError:
+        raise
+    except (OSError, ValueError):
+        # There may be nothing at the URL of a folder, or a web page.
+        found = indexes_at_url(paths, split)
+        if not found:
+            raise
+        return 'mds', found
+    return kind, indexes_at_url(paths, split) if (
+        kind == 'mds' and 'splits' not in kwargs) else []
 
 
 def _of_folder(found: FolderFiles, split: Split, kwargs: dict[str, Any],

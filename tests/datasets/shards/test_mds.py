@@ -630,6 +630,31 @@ def test_missing_shard_is_not_searched_elsewhere(tmp_path):
         MDSDataset(folder)
 
 
+@pytest.mark.parametrize('name', ['set', 'set/'])
+@pytest.mark.parametrize('has_root', [False, True])
+def test_splits_of_a_remote_folder_are_folders(tmp_path, name, has_root):
+    """They are asked for by their names; other splits are rows."""
+    folder = tmp_path / 'set'
+    folder.mkdir()
+    for number, split in enumerate(('train', 'val')):
+        write_numbered(folder / split, first=100 * number)
+    if has_root:
+        write_numbered(folder, first=200)
+    with serving(tmp_path) as server:
+        url = server.url(name)
+        for split in 'val', ['train'], ['val', 'train']:
+            for found, wanted in zip(
+                    fuel.load(url, split)[:], fuel.load(folder, split)[:],
+                    strict=True):
+                assert list(map(str, found)) == list(map(str, wanted))
+        if has_root:
+            assert 20 == len(fuel.load(url))
+            assert 2 == len(fuel.load(url, 'x', splits={'x': (0, 2)}))
+        error = ValueError if has_root else FileNotFoundError
+        with pytest.raises(error, match='split'):
+            fuel.load(url, 'test')
+
+
 @pytest.mark.parametrize('compression', [None, 'gz'])
 def test_remote_folder(tmp_path, compression):
     """It is read over HTTP, in any order; so is a split."""
