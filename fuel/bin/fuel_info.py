@@ -18,6 +18,7 @@ from fuel.bin.listing import human_size
 from fuel.bin.layouts import is_hdf5_file, open_described
 from fuel.bin.preview import preview_file
 from fuel.describe.preview import Preview
+from fuel.layouts.opening import find_missing
 from fuel.storage.open_files import open_with_h5py
 from fuel.exceptions import (
     AmbiguousLayoutError, ConfigurationError, UnknownLayoutError)
@@ -292,6 +293,8 @@ def _facts(parser: argparse.ArgumentParser, arguments: argparse.Namespace,
             facts['shuffle'] = measure_shuffles(
                 filename, arguments.split, arguments.shuffle,
                 arguments.block_size, options)
+    except FileNotFoundError as error:
+        parser.error(str(find_missing([filename]) or error))
     except (OSError, ValueError) as error:
         parser.error(str(error))
     return facts

@@ -78,18 +78,24 @@ def open_files(files: Files, split: Split, layout: str | None,
                            split, layout, kwargs)
     except FileNotFoundError as error:
         # Thousands of files are not looked for unless one is missing.
-        _refuse_missing(given, error)
-        raise
+        missing = find_missing(given)
+        if missing is None:
+            raise
+        raise missing from error
 
 
-def _refuse_missing(files: Sequence[str], error: FileNotFoundError) -> None:
-    """Raise FileNotFoundError about the first of the local files that is
-    missing, if one is."""
+def find_missing(files: Sequence[str]) -> FileNotFoundError | None:
+    """Return the error about the first of the local files that is missing;
+    None if none is.
+
+    `files`: paths, which may have ``~`` or braces; patterns are passed over.
+    """
     for given in files:
         for path in [] if is_url(given) or MAGIC.search(given) else (
                 without_braces(expand_home(given))):
             if not os.path.lexists(path) and not is_stem(path):
-                raise no_file(path, given) from error
+                return no_file(path, given)
+    return None
 
 
 def _open_files(files: Files, split: Split, layout: str | None,

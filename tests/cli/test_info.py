@@ -347,6 +347,22 @@ def test_info_of_a_missing_file_is_plain_text(tmp_path, capsys):
     assert 'rrno' not in error
 
 
+def test_info_of_a_misspelled_name_names_the_nearest(
+        tmp_path, monkeypatch, capsys):
+    """By itself and in braces, as fuel.load does."""
+    monkeypatch.chdir(tmp_path)
+    for name in 'train.tar', 'trains.hdf5':
+        (tmp_path / name).touch()
+    for name, hint in (
+            ('trian.tar', "'trian.tar': did you mean 'train.tar'?"),
+            ('train.hdf5', "'train.hdf5': did you mean 'trains.hdf5'?"),
+            ('{train.tar', "'{train.tar': a brace in it has no partner"),
+            ('{trian,test}.tar', "'trian.tar', which '{trian,test}.tar' nam")):
+        with pytest.raises(SystemExit, match='2'):
+            fuel_info.main([name])
+        assert f'there is no file {hint}' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize('picture, text', [
     ('out.xyz', 'such as .png'), ('no/out.png', 'No such file')])
 def test_preview_that_cannot_be_saved_is_named(tmp_path, capsys, picture,
