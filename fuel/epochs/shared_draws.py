@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import types
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,11 @@ from fuel.schemes.iteration_scheme import (
 from fuel.typing import State
 from fuel.utils import rng_state
 from fuel.utils.overrides import is_default
+from fuel.utils.rng_state import source_id
+
+# Types that no scheme or generator has.
+_PLAIN = {type(None), bool, int, float, str, bytes, list, tuple, dict, set,
+          range, types.FunctionType, types.MethodType}
 
 
 class DrawingPart(NamedTuple):
@@ -88,11 +94,11 @@ def find_shared(stage: Stage) -> SharedDraws:
     carried = None
     for own, others in itertools.combinations(_members(stage), 2):
         for one, other in itertools.product(own, others):
-            if _identity(one.source) != _identity(other.source):
+            if source_id(one.source) != source_id(other.source):
                 continue
             _check(stage, one, other)
             if one.source is not rng:
-                sources[_identity(one.source)] = one.source
+                sources[source_id(one.source)] = one.source
             ahead += [(reader, _refusal(
                 stage, one, other, f'and {reader.name} reads ahead'))
                 for part, another in ((one, other), (other, one))
@@ -135,9 +141,9 @@ def _add_sources(stage: Stage, found: list[int]) -> None:
     """Add the identities of what a pipeline draws from, in few calls."""
     rng, scheme = stage.generator, stage.scheme
     if rng is not None:
-        found.append(_identity(rng))
+        found.append(source_id(rng))
     if scheme is not None:
-        found += map(_identity, _sources_of(scheme))
+        found += map(source_id, _sources_of(scheme))
     for child in stage.inputs:
         _add_sources(stage_of(child), found)
 
@@ -180,7 +186,7 @@ def _sources_of(scheme: Any) -> list[Any]:
         parts = (value.values() if isinstance(value, dict)
                  else value if isinstance(value, list | tuple) else (value,))
         # Most are numbers and the like, such as millions of indices.
-        if all(kind.__module__ == 'builtins' for kind in {*map(type, parts)}):
+        if {*map(type, parts)} <= _PLAIN:
             continue
         for part in parts:
             if is_scheme(part):
@@ -196,11 +202,6 @@ def _has_state(source: Any) -> bool:
     return rng_state.is_generator(source) or not (
         isinstance(source, ShardedScheme) or keeps_generator_before(source)
         or not keeps_state(source))
-
-
-def _identity(source: Any) -> int:
-    """Return the identity of a scheme, or of what a generator draws from."""
-    return id(rng_state.bits_of(source))
 
 
 def shared_states(stage: Stage, shared: SharedDraws) -> tuple[Any, ...]:

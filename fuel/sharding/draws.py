@@ -490,7 +490,7 @@ def _drawings(stream: StreamLike, numbers: Iterator[int],
 def _generators_of(stage: Stage) -> frozenset[int]:
     """Return the identities of a stage's generator and its bit generator."""
     rng = stage.generator
-    return frozenset({id(rng), id(rng_state.bits_of(rng))})
+    return frozenset({id(rng), rng_state.source_id(rng)})
 
 
 def _sources_of(scheme: Any) -> Iterator[int]:

@@ -30,10 +30,10 @@ def is_generator(candidate: object) -> TypeGuard[SavedGenerator]:
         ) and not isinstance(candidate, random.SystemRandom)
 
 
-def bits_of(rng: object) -> object:
-    """Return that from which a generator draws: its bit generator, which
-    several generators of NumPy may share, or else itself."""
-    return getattr(rng, '_bit_generator', rng)
+def source_id(rng: object) -> int:
+    """Return the identity of that from which a generator draws: its bit
+    generator, which several generators of NumPy may share, or else itself."""
+    return id(getattr(rng, '_bit_generator', rng))
 
 
 def copy_generators(owner: object, known: dict[int, Any]) -> None:
