@@ -28,7 +28,7 @@ MOST_OF_DATA = {
     'batch of 500 rows of CSV': 45,
     'JSONLDataset of 1,000 rows and four fields opened': 1185,
     'batch of 500 rows of JSON lines': 64,
-    'Windows over robomimic opened': 3761,
+    'Windows over robomimic opened': 3769,
     'batch of contiguous HDF5': 0,
     'batch of Windows over robomimic': 0,
     'batch of CSR': 5,
