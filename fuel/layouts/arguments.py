@@ -13,6 +13,8 @@ from fuel.utils.signatures import keywords_of
 
 # Arguments of `fuel.load` itself.
 OWN = 'split', 'layout', 'download', 'url_prefix'
+# Classes that need no package to be imported.
+COMMON: list[type] = [HDF5Dataset, BuiltInDataset, FilesDataset]
 
 
 def refuse_misspelled(names: Iterable[str], more: Iterable[str],
@@ -22,9 +24,11 @@ def refuse_misspelled(names: Iterable[str], more: Iterable[str],
 
     `more`: names of further arguments that some data set takes.
     """
+    common = {*OWN, *more, *_keywords_of(COMMON)}
+    if common.issuperset(names):
+        return
     classes, are_all = _classes()
-    known = [*OWN, *dict.fromkeys(
-        [*more, *(name for cls in classes for name in keywords_of(cls))])]
+    known = [*OWN, *dict.fromkeys([*more, *_keywords_of(classes)])]
     for name in names:
         if f'takes no argument {name!r}' in str(error):
             own = did_you_mean(name, OWN)
@@ -38,10 +42,15 @@ def refuse_misspelled(names: Iterable[str], more: Iterable[str],
                 f'{": " * bool(hint)}{hint}') from error
 
 
+def _keywords_of(classes: Iterable[type]) -> list[str]:
+    """Return the names of the arguments of some classes."""
+    return [name for cls in classes for name in keywords_of(cls)]
+
+
 def _classes() -> tuple[list[type], bool]:
     """Return the classes of data sets whose packages are installed, and
     whether all are."""
-    found: list[type] = [HDF5Dataset, BuiltInDataset, FilesDataset]
+    found = [*COMMON]
     are_all = True
     for module, name, _ in CLASSES.values():
         try:

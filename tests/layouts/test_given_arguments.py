@@ -5,6 +5,7 @@ import pickle
 import h5py
 import numpy
 import pytest
+from support import processes
 from support.layouts import MINIATURES, miniature_named
 from support.layouts.comparing import as_lists
 
@@ -177,3 +178,25 @@ def test_argument_of_one_kind_of_data_is_not_called_unknown(tmp_path):
     """Another error is the cause."""
     with pytest.raises(FileNotFoundError, match='there is no file'):
         fuel.load(tmp_path / 'a.csv', delimiter=';')
+
+
+FAIL = """
+import sys
+import fuel
+before = {*sys.modules}
+try:
+    fuel.load(sys.argv[1], sources=('none',))
+except ValueError:
+    assert not [name for name in {*sys.modules} - before if 'interop' in name]
+"""
+
+
+def test_error_for_another_reason_imports_no_other_data_set(tmp_path):
+    """Arguments that are known need no list of those of all classes.  An error
+    in such an import would keep the first error, and the files of its frames.
+    """
+    path = tmp_path / 'a.h5'
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.zeros(3)
+    status, _, errors = processes.run_python('-c', FAIL, str(path))
+    assert 0 == status, errors.decode()
