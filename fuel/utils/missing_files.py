@@ -1,6 +1,7 @@
 """The errors that there is no file at a path, with the nearest name there."""
 from __future__ import annotations
 
+import glob
 import itertools
 import os
 import re
@@ -47,9 +48,14 @@ def near(path: str, only_folders: bool = False) -> str:
     while (folder := os.path.dirname(missing)) and not os.path.isdir(folder):
         missing = folder
     is_above = missing != whole
+    if is_above and any(map(os.path.isdir, glob.iglob(
+            missing, recursive=True))):
+        # The folders of a pattern are there, and only its files are not.
+        return ''
     found = _nearest_in(folder or '.', os.path.basename(missing),
                         only_folders or is_above)
-    texts = [f'there is no folder {missing!r}'] * is_above
+    like = 'like ' * glob.has_magic(missing)
+    texts = [f'there is no folder {like}{missing!r}'] * is_above
     if found is not None:
         suggested = os.path.join(folder, found)
         kind = 'the folder ' * os.path.isdir(suggested)

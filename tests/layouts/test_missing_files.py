@@ -113,6 +113,15 @@ def test_folder_that_is_missing_is_named(home):
     assert "no file like 'tar/*.tar' " in text_of('tar/*.tar')
 
 
+def test_folders_of_a_pattern_are_not_missing_if_one_fits(home):
+    """Only the files in them are; else no folder is like the pattern."""
+    (home / 'tars' / 'train').mkdir(parents=True)
+    for pattern in 'tars/*/*.tar', 'tars/**/*.tar', 'tars/tr[a]in/*.tar':
+        assert text_of(pattern).endswith(f"(looked in '{home}')")
+    assert ("there is no folder like 'tars/trian*', did you mean the folder "
+            "'tars/train'?") in text_of('tars/trian*/*.tar')
+
+
 def test_another_number_is_not_suggested(home):
     """One of several shards is missing, not misspelled; endings do not make
     names alike."""
