@@ -1,6 +1,7 @@
 """The calls that data sets of shards and folders print can be pasted."""
 import os
 import pickle
+import time
 
 import numpy
 import pytest
@@ -109,6 +110,14 @@ def test_braces_of_urls_are_printed_without_credentials(here):
 def test_numbered_paths_are_written_with_braces(paths, shown):
     """If their numbers grow by one, and braces stand for the same paths."""
     assert shown == written_files(paths, None)
+
+
+def test_paths_without_braces_are_written_in_linear_time():
+    """A slice of all further paths for each path took many times as long."""
+    paths = [f'a-{2 * number}.tar' for number in range(120_000)]
+    begin = time.process_time()
+    assert paths == written_files(paths, None)
+    assert time.process_time() - begin < 5
 
 
 @pytest.mark.parametrize('rows, shown', [

@@ -117,34 +117,36 @@ def written_files(files: Any, storage_options: StorageOptions | None,
     The result has no credentials.
     """
     listed = files if isinstance(files, (list, tuple)) else [files]
-    left = [str(as_path(os.fsdecode(one), storage_options))
-            for one in listed]
+    paths = [str(as_path(os.fsdecode(one), storage_options))
+             for one in listed]
     shown: list[str] = []
-    while left:
-        numbered = _numbered(left)
+    first = 0
+    while first < len(paths):
+        numbered = _numbered(paths, first)
         braces = f'{{{numbered[0][1]}..{numbered[-1][1]}}}'.join(
             numbered[0][::2])
-        paths = left[:len(numbered)]
-        shown += [braces] if len(paths) > 1 and '{' not in paths[0] and (
-            expand_braces(braces) == paths) else paths
-        del left[:len(numbered)]
+        alike = paths[first:first + len(numbered)]
+        shown += [braces] if len(alike) > 1 and '{' not in alike[0] and (
+            expand_braces(braces) == alike) else alike
+        first += len(alike)
     return shown[0] if len(shown) == 1 else shown
 
 
-def _numbered(paths: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Return the first paths that differ in one number, which grows by one:
-    the text before the number, the number, and the text after it."""
-    first, second = [re.split('([0-9]+)', path) for path in (
-        paths[0], paths[min(1, len(paths) - 1)])]
-    place = next((place for place, (one, other) in enumerate(zip(
-        first, second, strict=False)) if one != other), 0)
+def _numbered(paths: Sequence[str], start: int) -> list[tuple[str, str, str]]:
+    """Return the paths from a place on that differ in one number, which grows
+    by one: the text before the number, the number, and the text after it."""
+    one, other = [re.split('([0-9]+)', path) for path in (
+        paths[start], paths[min(start + 1, len(paths) - 1)])]
+    place = next((place for place, (mine, theirs) in enumerate(zip(
+        one, other, strict=False)) if mine != theirs), 0)
     before, number, after = (
-        ''.join(first[:place]), first[place], ''.join(first[place + 1:]))
+        ''.join(one[:place]), one[place], ''.join(one[place + 1:]))
     found = [(before, number, after)]
     if place % 2:
-        for path in paths[1:]:
+        # No slice, since there may be as many calls as paths.
+        for following in range(start + 1, len(paths)):
             number = f'{int(number) + 1:0{len(number)}}'
-            if path != f'{before}{number}{after}':
+            if paths[following] != f'{before}{number}{after}':
                 break
             found.append((before, number, after))
     return found
