@@ -101,7 +101,7 @@ def find_missing(files: Sequence[str]) -> FileNotFoundError | None:
 def _open_files(files: Files, split: Split, layout: str | None,
                 kwargs: dict[str, Any]) -> Dataset:
     """See `open_files`."""
-    named = files
+    named, asked = files, split
     if isinstance(files, (str, os.PathLike)) and os.path.isdir(files) and (
             not is_zarr(os.fsdecode(files))):
         folder = os.fsdecode(files)
@@ -119,10 +119,13 @@ def _open_files(files: Files, split: Split, layout: str | None,
             return _open_tables(found.folder, split, layout, kwargs)
         else:
             files, split, kwargs = _of_folder(found, split, kwargs)
+    # The names of files do not matter in the split of a folder.
+    is_chosen = asked is not None and split is None
     given = as_files(files, kwargs.get('storage_options'))
     paths = expand(given)
     kind, chosen = _format_and_indexes(paths, split, kwargs)
-    chosen = chosen or _of_splits(files, paths, split, kind, kwargs)
+    if not is_chosen:
+        chosen = chosen or _of_splits(files, paths, split, kind, kwargs)
     if chosen:
         files = given = paths = chosen
         split = None

@@ -95,6 +95,16 @@ def test_folders_that_are_asked_for_come_before_names(tmp_path):
     assert [0] == labels_of(folder, 'train')
 
 
+@pytest.mark.parametrize('place', ['', 'test/'])
+def test_names_are_not_split_again_in_the_split_of_a_folder(place, tmp_path):
+    """Such as by words that come later in the names of its shards."""
+    folder = write(tmp_path, f'{place}test-0.tar', f'{place}test-train-0.tar',
+                   f'{place}test_val_0.tar', *['train/0.tar'] * bool(place))
+    assert [0, 1, 2] == labels_of(folder, 'test')
+    if not place:
+        assert [0, 1, 2] == labels_of(f'{folder}/*.tar', 'test')
+
+
 def write_numbers(folder, *names):
     """Write a TFRecord file of one feature for each name; return the
     folder."""
