@@ -30,6 +30,7 @@ from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.storage.file_bytes import (
     FileBytes, files_of, is_remote, join_files, raw_files_at, starts_of)
 from fuel.typing import EpochReader
+from fuel.utils.checks import refuse_no_dict
 from fuel.utils.warn import warn_user
 
 #: For each source, the places of its values in a record, and whether there may
@@ -404,10 +405,7 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         self._masks = masks_of(masks, fields)
         self.provides_sources = with_masks(fields, self._masks)
         for name, argument in {'dtypes': dtypes, **given}.items():
-            if argument is not None and not isinstance(argument, Mapping):
-                raise ValueError(
-                    f'{name} must be a dict from sources, as in {name}='
-                    f'{{{next(iter(fields))!r}: ...}}, got {argument!r:.80}')
+            refuse_no_dict(name, argument, next(iter(fields)))
             for source in argument or ():
                 if source not in fields:
                     raise ValueError(f'{name} names {source!r}, but the '

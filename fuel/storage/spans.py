@@ -170,7 +170,7 @@ class FieldReader(Reader):
             except (ValueError, OverflowError, RecursionError) as error:
                 problem = str(error)
                 if isinstance(error, OverflowError) and (
-                        self.dtype.kind in 'iu'):
+                        self.dtype.kind in 'iuf'):
                     problem = (
                         f'{content!r:.60} is too large for {self.dtype}: '
                         'leave the field out with columns=..., or write it '

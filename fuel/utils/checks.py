@@ -72,6 +72,17 @@ def one_of(name: str, value: Value, choices: Sequence[Value]) -> Value:
     return value
 
 
+def refuse_no_dict(name: str, given: object, example: str) -> None:
+    """Raise ValueError if an argument is neither None nor a dict.
+
+    `example`: a source, for the error.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise ValueError(
+            f'{name} must be a dict from sources, as in {name}='
+            f'{{{example!r}: ...}}, got {given!r:.80}')
+
+
 def truth(name: str, value: object) -> bool:
     """Return an argument as a bool; it must be True, False, 0 or 1."""
     if isinstance(value, (bool, numpy.bool_)) or (

@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from math import isinf
 from typing import Any, Unpack
 
 import numpy
@@ -24,9 +25,11 @@ from fuel.storage import Reader
 from fuel.storage.file_bytes import Ends, FileBytes, raw_file_at
 from fuel.storage.layout import native_type
 from fuel.storage.npy import npy_array, npy_header
-from fuel.storage.spans import ABSENT, FieldType
+from fuel.storage.spans import ABSENT, FieldReader, FieldType
 from fuel.suggestions import did_you_mean
 from fuel.utils import do_not_pickle_attributes
+from fuel.utils.arguments import try_call
+from fuel.utils.checks import refuse_no_dict
 
 __all__ = ['TarDataset']
 
@@ -190,6 +193,7 @@ class TarDataset(ShardDataset):
                  storage_options: StorageOptions | None = None,
                  dtypes: Mapping[str, Any] | None = None,
                  **kwargs: Unpack[DatasetOptions]) -> None:
+        refuse_no_dict('dtypes', dtypes, 'cls')
         if dtypes is not None:
             self.dtypes = {source: _checked_type(source, dtype)
                            for source, dtype in dtypes.items()}
@@ -204,12 +208,15 @@ class TarDataset(ShardDataset):
     def _make_readers(self, table: RecordTable, files: Sequence[FileBytes],
                       where: Callable[[int], str]) -> dict[str, Reader]:
         readers = super()._make_readers(table, files, where)
+        # Keys are always text.
+        typed = [source for source, reader in readers.items()
+                 if isinstance(reader, FieldReader)]
         for source in self.dtypes or ():
-            if source not in readers:
+            if source not in typed:
                 raise ValueError(
-                    f'dtypes names {source!r}, but there is no such source: '
-                    f'{did_you_mean(source, readers, "{} ")}the sources are '
-                    f'{[*readers]}')
+                    f'dtypes names {source!r}, but there is no such source '
+                    f'of a field: {did_you_mean(source, typed, "{} ")}these '
+                    f'sources are {typed}')
         return readers
 
     def _find_records(self, files: Sequence[FileBytes]) -> RecordTable:
@@ -230,8 +237,10 @@ class TarDataset(ShardDataset):
 
 def _checked_type(source: str, given: Any) -> numpy.dtype[Any]:
     """Return the type of a source in `dtypes`."""
-    dtype: numpy.dtype[Any] = numpy.dtype(given)
-    if dtype != TEXT and dtype.kind not in 'iuf':
+    # NumPy takes None for float64.
+    dtype: numpy.dtype[Any] | None = None if given is None else try_call(
+        None, lambda: numpy.dtype(given))
+    if dtype is None or (dtype != TEXT and dtype.kind not in 'iuf'):
         raise ValueError(
             f'dtypes: source {source!r} must be object, for text, or a type '
             f'of integers or floating numbers, got {given!r:.80}')
@@ -242,7 +251,11 @@ def _number(source: str, dtype: numpy.dtype[Any], content: bytes) -> Any:
     """Return the number that a text states."""
     try:
         if dtype.kind == 'f':
-            return float(content)
+            value = float(content)
+            with numpy.errstate(over='ignore'):
+                if isinf(dtype.type(value)) and not isinf(value):
+                    raise OverflowError
+            return value
         number = int(content)
         if dtype != INT64 and dtype.type(number) != number:
             # NumPy 1 lets it wrap around.

@@ -235,6 +235,25 @@ def test_types_may_be_passed(tmp_path):
         TarDataset(path, dtypes={'cls': bool})
 
 
+def test_types_that_cannot_hold_a_source_are_refused(tmp_path):
+    """Keys stay text, and numbers do not become infinite."""
+    path = write_tar(tmp_path / 'a.tar', [
+        ('1.cls', b'7'), ('1.x', b'1e9'), ('2.cls', b'8'), ('2.x', b'inf')])
+    with pytest.raises(ValueError, match=(
+            r"names 'key', .* of a field: these sources are \['cls', 'x'\]")):
+        TarDataset(path, dtypes={'key': 'int64'})
+    dataset = TarDataset(path, dtypes={'x': 'float16'})
+    with pytest.raises(ValueError, match="b'1e9' is too large for float16"):
+        dataset.get_data(None, [0])
+    assert numpy.isinf(dataset.get_data(None, [1])[1]).all()
+    with pytest.raises(ValueError, match=(
+            r"dtypes must be a dict from sources, as in dtypes=\{'cls': ")):
+        TarDataset(path, dtypes=['cls'])
+    for dtype in 'int65', None:
+        with pytest.raises(ValueError, match="source 'cls' must be object, "):
+            TarDataset(path, dtypes={'cls': dtype})
+
+
 def test_state_belongs_to_the_types(tmp_path):
     """A state of numbers is not one of texts; those without types stay."""
     path = write_tar(tmp_path / 'a.tar', digits())
