@@ -10,12 +10,8 @@ import numpy
 
 from fuel.datasets.shards.base import ShardDataset
 from fuel.remote.location import RemotePath, as_path
-from fuel.remote.urls import is_url, protocol_of, shown
+from fuel.remote.urls import SERVERS, is_url, protocol_of, shown
 from fuel.storage.file_bytes import raw_file_at
-
-# Schemes of URLs that never lead to a file of this computer.
-SERVERS = frozenset((
-    'abfs', 'abfss', 'az', 'gcs', 'gs', 'hf', 'http', 'https', 's3', 's3a'))
 
 
 def shards_of_wids(path: str) -> list[tuple[str, dict[str, Any]]]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import urljoin, urlsplit
 
 from fuel.exceptions import DamagedFileError
-from fuel.remote.urls import StorageOptions, protocol_of, shown
+from fuel.remote.urls import SERVERS, StorageOptions, protocol_of, shown
 from fuel.utils.extras import how_to_install
 
 # Seconds after which requests to a server fail if there never was a connection
@@ -51,9 +51,6 @@ _ETAG = re.compile('"[!#-~]*"')
 # Options for the connection, which are also used for the servers to which the
 # server of the URL redirects.
 CONNECTION_OPTIONS = ('proxy', 'proxy_auth', 'ssl')
-# Packages of file systems that Fuel's extra does not bring, by the scheme.
-PACKAGES = {'abfs': 'adlfs', 'abfss': 'adlfs', 'az': 'adlfs', 'gcs': 'gcsfs',
-            'gs': 'gcsfs', 'hf': 'huggingface_hub'}
 
 
 class Answer(NamedTuple):
@@ -525,11 +522,11 @@ def fsspec_for(url: str) -> Any:
 def _remedy(url: str) -> str:
     """Return a text about the command that installs the missing package of a
     file system."""
-    protocol = protocol_of(url)
-    if protocol in ('http', 'https', 's3', 's3a'):
-        return f'; {how_to_install("remote")}'
-    package = PACKAGES.get(protocol)
-    return '' if package is None else f'; run pip install {package}'
+    package = SERVERS.get(protocol_of(url))
+    if package is None:
+        return ''
+    return (f'; run pip install {package}' if package else
+            f'; {how_to_install("remote")}')
 
 
 def filesystem_of(url: str, options: StorageOptions,

@@ -14,6 +14,11 @@ StorageOptions: TypeAlias = Mapping[str, Any]
 # Windows. There may be chains of fsspec, such as simplecache::s3://
 _URL = re.compile(r'(?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+://')
 HIDDEN = '***'
+# Schemes of URLs that never lead to a file of this computer, and the package
+# of the file system for each; '' if Fuel's extra brings it.
+SERVERS = {'abfs': 'adlfs', 'abfss': 'adlfs', 'az': 'adlfs', 'gcs': 'gcsfs',
+           'gs': 'gcsfs', 'hf': 'huggingface_hub', 'http': '', 'https': '',
+           's3': '', 's3a': ''}
 
 # Options, and parameters of queries, whose values are not secrets.
 _PUBLIC_OPTIONS = frozenset({
