@@ -23,6 +23,7 @@ from fuel.layouts.opening import ALL, open_files, open_own
 from fuel.remote.urls import is_url
 from fuel.suggestions import did_you_mean
 from fuel.storage.token_index import is_stem
+from fuel.utils.checks import in_order
 from fuel.utils.extensions import Filler, NotingParser, find_datasets
 from fuel.utils.lockfile import LockFile
 from fuel.utils.missing_files import near, no_file
@@ -129,10 +130,7 @@ def load(name: Files,
         raise TypeError(
             f'split and which_sets are one argument: pass split={split!r} or '
             f'which_sets={kwargs["which_sets"]!r}, not both')
-    if split is not None and not isinstance(split, Iterable):
-        raise TypeError(
-            f'split must be the name of a split, or several, got '
-            f'{split!r:.80}: pass the splits of random_split as splits=')
+    split = _checked_split(split)
     try:
         return _load(name, split, layout, download, url_prefix, kwargs)
     except (OSError, TypeError, ValueError) as error:
@@ -140,6 +138,24 @@ def load(name: Files,
             from fuel.layouts.arguments import refuse_misspelled
             refuse_misspelled(kwargs, NAMING, error)
         raise
+
+
+def _checked_split(split: Any) -> str | list[str] | None:
+    """Return the argument `split`; several names as a list, unless 'all' is
+    the only one."""
+    if split is None or isinstance(split, str):
+        return split
+    if not isinstance(split, Iterable):
+        raise TypeError(
+            f'split must be the name of a split, or several, got '
+            f'{split!r:.80}: pass the splits of random_split as splits=')
+    in_order('split', split)
+    names = list(split)
+    if not names:
+        raise ValueError(
+            "split must name at least one split, got none: 'all' takes all "
+            'rows')
+    return ALL if names == [ALL] else names
 
 
 def _load(name: Files, split: str | Sequence[str] | None, layout: str | None,

@@ -53,6 +53,27 @@ def test_splits_of_hdf5_files_must_be_named(folder, capsys):
     assert '5 examples' in shown and 'train' in shown.partition('Splits')[2]
 
 
+def test_splits_may_come_in_any_ordered_form(folder, tmp_path):
+    """All rows too; but a set has no order, and no names are a mistake."""
+    for split, rows in ROWS.items():
+        (tmp_path / f'{split}.csv').write_text(
+            '\n'.join(['x', *map(str, rows)]))
+    for files in folder, f'{tmp_path}/{{train,test}}.csv':
+        for names in ['test', 'train'], ('test', 'train'):
+            for given in names, iter(names):
+                assert [7, 8, 1, 2, 3] == fuel.load(
+                    files, given)[:][0].tolist()
+        for given in ['all'], ('all',), {'all'}:
+            assert [1, 2, 3, 7, 8] == sorted(
+                fuel.load(files, given)[:][0].tolist())
+        with pytest.raises(ValueError, match='split must .* got a set'):
+            fuel.load(files, {'train', 'test'})
+        with pytest.raises(ValueError, match='split must name at least one'):
+            fuel.load(files, [])
+    assert [1, 2, 3] == fuel.load(tmp_path / 'train.csv', ('all',))[:][
+        0].tolist()
+
+
 def test_hdf5_files_of_other_names_are_joined(tmp_path):
     """One that is not called as a split is makes all files plain parts; so
     does a list, in which each file is named, or `splits`."""
