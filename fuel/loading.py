@@ -16,10 +16,11 @@ from fuel.config_parser import config
 from fuel.datasets.built_in import BuiltInDataset
 from fuel.datasets.columns.part_names import Files, is_pattern
 from fuel.datasets.dataset import Dataset
+from fuel.datasets.splits import ALL
 from fuel.downloaders.registry import registered
 from fuel.exceptions import MissingInputFiles
 from fuel.layouts.formats import ENDINGS, without_number
-from fuel.layouts.opening import ALL, open_files, open_own
+from fuel.layouts.opening import open_files, open_own
 from fuel.remote.urls import is_url
 from fuel.suggestions import did_you_mean
 from fuel.storage.token_index import is_stem

@@ -14,7 +14,7 @@ from fuel.datasets.columns.base import FileColumn
 from fuel.datasets.columns.part_names import (
     Files, as_files, expand, is_pattern)
 from fuel.datasets.columns.opening import OpenColumns
-from fuel.datasets.splits import rows_of_split
+from fuel.datasets.splits import ALL, rows_of_split
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.files import FilesDataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
@@ -26,7 +26,7 @@ from fuel.describe import SourceType
 from fuel.layouts.call import Call
 from fuel.layouts.folders import FolderFiles, as_pattern
 from fuel.layouts.formats import format_of, is_zarr
-from fuel.layouts.opening import ALL, named_splits, open_files
+from fuel.layouts.opening import named_splits, open_files
 from fuel.layouts.recognition import find_call, seen_files
 from fuel.layouts.seen import SeenFile
 from fuel.remote.urls import StorageOptions, is_url

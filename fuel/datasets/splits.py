@@ -27,6 +27,8 @@ from fuel.utils.checks import in_order
 if TYPE_CHECKING:
     from fuel.datasets.columns.parts import FileParts
 
+# The split of all rows, if no split is called so.
+ALL = 'all'
 # Usual names of splits: of folders, groups and lists of rows.
 SPLITS = re.compile(
     '(train(ing)?|test(ing)?|val(id(ation)?)?|dev(el(opment)?)?|'

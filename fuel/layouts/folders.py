@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from fuel.datasets.columns.part_names import natural_key
 from fuel.layouts.formats import (
-    ADVICE, COMPRESSED_TARS, DATA_ENDINGS, LITDATA, SHARDS, TABLES_OF_ARROW,
-    TABLES_OF_TEXT, advice_for, format_of, is_litdata, is_zarr,
-    without_number)
+    ADVICE, COMPRESSED_TARS, DATA_ENDINGS, INDEX, LITDATA, SHARDS,
+    TABLES_OF_ARROW, TABLES_OF_TEXT, advice_for, format_of, is_litdata,
+    is_zarr, without_number)
 from fuel.layouts.media import Entries, look_into
 from fuel.utils.paths import looping_link
 from fuel.utils.warn import warn_user
@@ -170,7 +170,7 @@ def _what_it_has(folder: str) -> str:
                 f'is a data set: load it by its own path')
     paths = _files_below(folder)
     for path in paths:
-        if os.path.basename(path) == 'index.json' and is_litdata(path):
+        if os.path.basename(path) == INDEX and is_litdata(path):
             return f'. It has {path!r}: {LITDATA}'
     endings = Counter(map(_ending, paths))
     if not endings:

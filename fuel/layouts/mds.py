@@ -4,12 +4,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from fuel.datasets.splits import must_name_splits, refuse_unknown_splits
+from fuel.datasets.splits import ALL, must_name_splits, refuse_unknown_splits
 from fuel.layouts.formats import INDEX, has_object, is_mds
 from fuel.remote.location import RemotePath
 from fuel.remote.urls import file_name
-
-ALL = 'all'
 
 
 def find_indexes(folder: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
 from fuel.datasets.splits import (
-    files_by_name, must_name_splits, no_split, refuse_unknown_splits,
+    ALL, files_by_name, must_name_splits, no_split, refuse_unknown_splits,
     shards_by_name)
 from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.folders import FolderFiles, as_pattern
@@ -55,7 +55,6 @@ TABLES = ('arrow', 'binary', 'csv', 'jsonl', 'npz', 'parquet', 'tar',
           'tfrecord', 'tsv')
 # Arguments that a recogniser finds. One that the user passes replaces it.
 EXPLICIT = ('columns', 'parts', 'runs')
-ALL = 'all'
 NO_ARGUMENTS: Mapping[str, Any] = {}
 # Advice for errors: the argument that names one of several splits.
 HOW_TO_SPLIT = "split={}; split='all' takes all rows"
