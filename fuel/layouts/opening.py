@@ -52,7 +52,7 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     'zarr': ('fuel.interop.zarr', 'ZarrDataset', {})}
 # Formats whose files may have the name of a split in their names.
 TABLES = ('arrow', 'binary', 'csv', 'jsonl', 'npz', 'parquet', 'tar',
-          'tfrecord', 'tsv')
+          'text', 'tfrecord', 'tsv')
 # Arguments that a recogniser finds. One that the user passes replaces it.
 EXPLICIT = ('columns', 'parts', 'runs')
 NO_ARGUMENTS: Mapping[str, Any] = {}
@@ -481,6 +481,8 @@ def _open_format(kind: str, paths: Sequence[Any],
             f'{paths[0]!r}: load each by itself, and put their streams into '
             f'Chain or Mix, of fuel.transformers')
     if split is not None and split != ALL:
+        if kind == 'text':
+            raise no_split(_names_of(split)[0], (), f'{data[0]!r}')
         more = {**more, 'which_sets': _names_of(split)}
     dataset: Dataset = getattr(import_module(module), name)(
         data, **{**more, **kwargs})

@@ -369,6 +369,23 @@ def test_table_of_numbers_and_text_is_opened(tmp_path):
     assert 3 == age[0] and numpy.isnan(age[1])
 
 
+def test_splits_of_text_are_in_the_names_of_files(tmp_path):
+    """They are not joined in silence; other names are of no split."""
+    words = {'one': 0, '<UNK>': 1, '<S>': 2, '</S>': 3}
+    for split, count in ('train', 3), ('val', 2):
+        (tmp_path / f'{split}.txt').write_text('one\n' * count)
+    files = f'{tmp_path}/{{train,val}}.txt'
+    with pytest.raises(ValueError, match="has the splits 'train', 'val'"):
+        fuel.load(files, dictionary=words)
+    for split, count in ('train', 3), ('val', 2), ('all', 5):
+        dataset = fuel.load(files, split, dictionary=words)
+        assert count == len(list(dataset.get_example_stream()))
+    (tmp_path / 'x.txt').write_text('one\n')
+    with pytest.raises(ValueError, match=(
+            r"x\.txt': there is no split 'val': the data have no splits")):
+        fuel.load(tmp_path / 'x.txt', 'val', dictionary=words)
+
+
 def test_text_without_a_vocabulary_names_the_file(tmp_path):
     """The error also names the function that counts one."""
     path = tmp_path / 'x.txt'
