@@ -52,6 +52,8 @@ def near(path: str, only_folders: bool = False) -> str:
             missing, recursive=True))):
         # The folders of a pattern are there, and only its files are not.
         return ''
+    if is_above and os.path.exists(missing):
+        return f'{missing!r} is a file and not a folder'
     found = _nearest_in(folder or '.', os.path.basename(missing),
                         only_folders or is_above)
     like = 'like ' * glob.has_magic(missing)

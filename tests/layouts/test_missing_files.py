@@ -122,6 +122,14 @@ def test_folders_of_a_pattern_are_not_missing_if_one_fits(home):
             "'tars/train'?") in text_of('tars/trian*/*.tar')
 
 
+def test_file_in_the_place_of_a_folder_is_named(home):
+    """As where the path of a group in it was meant."""
+    write(home, 'cells.h5')
+    for path in 'cells.h5/obs', 'cells.h5/obs/a.csv', 'cells.h5/*.csv':
+        assert text_of(path).endswith(
+            ": 'cells.h5' is a file and not a folder")
+
+
 def test_another_number_is_not_suggested(home):
     """One of several shards is missing, not misspelled; endings do not make
     names alike."""
