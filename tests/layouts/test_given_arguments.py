@@ -188,6 +188,8 @@ try:
     fuel.load(sys.argv[1], sources=('none',))
 except ValueError:
     assert not [name for name in {*sys.modules} - before if 'interop' in name]
+else:
+    raise AssertionError('no error')
 """
 
 
