@@ -198,8 +198,11 @@ def test_labels_beyond_int64_name_the_remedy(tmp_path, label):
         ('b.cls', b'%d' % label), ('b.txt', b'y')])
     with pytest.raises(ValueError, match=(
             rf"sample 'b', source 'cls': b'{label}' is too large for int64: "
-            r'leave the field out with columns=\.\.\., or write it as text')):
+            r"pass dtypes=\{'cls': object\} to read it as text, or "
+            r'columns=\.\.\. without it')):
         TarDataset(path)[:]
+    assert ['1', str(label)] == TarDataset(
+        path, ['cls'], dtypes={'cls': object})[:][0].tolist()
     assert ['x', 'y'] == TarDataset(path, columns=['txt'])[:][0].tolist()
 
 
