@@ -168,15 +168,8 @@ class FieldReader(Reader):
                 batch[place] = None if content is None else value(content)
             # Text may be nested too deeply, and numbers may be too large.
             except (ValueError, OverflowError, RecursionError) as error:
-                problem = str(error)
-                if isinstance(error, OverflowError) and (
-                        self.dtype.kind in 'iuf'):
-                    problem = (
-                        f'{content!r:.60} is too large for {self.dtype}: '
-                        'leave the field out with columns=..., or write it '
-                        'as text')
                 raise ValueError(
-                    f'{self._place_of(int(rows[place]))}: {problem}'
+                    f'{self._place_of(int(rows[place]))}: {error}'
                 ) from error
         return batch
 

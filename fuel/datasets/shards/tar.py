@@ -44,10 +44,10 @@ KINDS = {
     **dict.fromkeys(('text', 'transcript', 'txt'),
                     FieldType(decode=bytes.decode)),
     **dict.fromkeys(('jsn', 'json'), FieldType(decode=json.loads))}
-TEXT, INT64 = numpy.dtype(object), numpy.dtype('int64')
+TEXT = numpy.dtype(object)
 # Kinds of files that are numbers, and their types.
 NUMBERS = dict.fromkeys(
-    ('cls', 'cls2', 'id', 'index', 'inx'), INT64)
+    ('cls', 'cls2', 'id', 'index', 'inx'), numpy.dtype('int64'))
 # First bytes of archives that are compressed as a whole, and the command that
 # decompresses them.
 COMPRESSED = {b'\x1f\x8b': ('gzip', 'gunzip'), b'BZh': ('bzip2', 'bunzip2'),
@@ -250,21 +250,27 @@ def _checked_type(source: str, given: Any) -> numpy.dtype[Any]:
 def _number(source: str, dtype: numpy.dtype[Any], content: bytes) -> Any:
     """Return the number that a text states."""
     try:
-        if dtype.kind == 'f':
-            value = float(content)
-            with numpy.errstate(over='ignore'):
-                if isinf(dtype.type(value)) and not isinf(value):
-                    raise OverflowError
-            return value
-        number = int(content)
-        if dtype != INT64 and dtype.type(number) != number:
-            # NumPy 1 lets it wrap around.
-            raise OverflowError
-        return number
+        number = float(content) if dtype.kind == 'f' else int(content)
     except ValueError as error:
-        raise ValueError(
-            f'{error}: pass dtypes={{{source!r}: object}} to read it as text, '
-            f'or columns=... without it') from None
+        problem = str(error)
+    else:
+        if _fits(number, dtype, content):
+            return number
+        problem = f'{content!r:.60} is too large for {dtype}'
+    raise ValueError(
+        f'{problem}: pass dtypes={{{source!r}: object}} to read it as text, '
+        f'or columns=... without it')
+
+
+def _fits(number: float, dtype: numpy.dtype[Any], content: bytes) -> bool:
+    """Return whether a type holds a number, which a text states."""
+    if dtype.kind == 'f':
+        with numpy.errstate(over='ignore'):
+            return not isinf(dtype.type(number)) or (
+                b'inf' in content.lower())
+    bits = 8 * dtype.itemsize
+    first = -1 << bits - 1 if dtype.kind == 'i' else 0
+    return first <= number < first + (1 << bits)
 
 
 def _type_of_arrays(field: str, table: RecordTable,

@@ -249,6 +249,11 @@ def test_types_that_cannot_hold_a_source_are_refused(tmp_path):
     with pytest.raises(ValueError, match="b'1e9' is too large for float16"):
         dataset.get_data(None, [0])
     assert numpy.isinf(dataset.get_data(None, [1])[1]).all()
+    for text, dtype in ('1e400', 'float64'), (str(-2 ** 31 - 1), 'int32'):
+        large = write_tar(tmp_path / 'b.tar', [('1.x', text.encode())])
+        with pytest.raises(ValueError, match=(
+                rf"b'{text}' is too large for {dtype}: pass dtypes=.'x': ob")):
+            TarDataset(large, dtypes={'x': dtype})[:]
     with pytest.raises(ValueError, match=(
             r"dtypes must be a dict from sources, as in dtypes=\{'cls': ")):
         TarDataset(path, dtypes=['cls'])
