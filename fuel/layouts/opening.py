@@ -424,6 +424,8 @@ def open_own(path: str, build: Any, split: Split, kwargs: dict[str, Any],
 
     `build`: takes the arguments and `which_sets`; returns the data set.
     """
+    if split is None:
+        split = kwargs.get('which_sets')
     if split is None or split == ALL:
         with open_with_h5py(path, storage_options=kwargs.get(
                 'storage_options')) as h5file:
@@ -437,7 +439,7 @@ def open_own(path: str, build: Any, split: Split, kwargs: dict[str, Any],
                     f'one or more, such as split={splits[0]!r}')
             split = splits
     dataset: Dataset = build(
-        *arguments, which_sets=_names_of(split), **kwargs)
+        *arguments, **{**kwargs, 'which_sets': _names_of(split)})
     return dataset
 
 
