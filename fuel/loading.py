@@ -146,7 +146,7 @@ def _checked_split(split: Any) -> str | list[str] | None:
     the only one."""
     if split is None or isinstance(split, str):
         return split
-    if not isinstance(split, Iterable):
+    if isinstance(split, bytes) or not isinstance(split, Iterable):
         raise TypeError(
             f'split must be the name of a split, or several, got '
             f'{split!r:.80}: pass the splits of random_split as splits=')
@@ -163,7 +163,7 @@ def _load(name: Files, split: str | Sequence[str] | None, layout: str | None,
           download: bool, url_prefix: str | None,
           kwargs: dict[str, Any]) -> Dataset:
     """See `load`."""
-    if not isinstance(name, (str, os.PathLike)):
+    if not isinstance(name, (str, bytes, os.PathLike)):
         return open_files(_as_list(name), split, layout, kwargs)
     path = os.fsdecode(name)
     if _is_path(expand_home(path)):
@@ -218,19 +218,26 @@ def _load_by_name(path: str, split: str | Sequence[str] | None,
                   kwargs: dict[str, Any]) -> Dataset:
     """Open a built-in data set, or a file in the data path, and return it."""
     key = os.path.basename(path).lower().replace('-', '_').replace(' ', '_')
-    cls = _class_of(key)
+    # A path with a folder is that of a file there, and of nothing else.
+    in_folder = bool(os.path.dirname(path))
+    cls = None if in_folder else _class_of(key)
     if cls is not None and 'size' in parameters_of(cls):
         kwargs.setdefault('size', parameters_of(cls)['size'].default)
     filename = _filename(key, cls, kwargs)
-    try:
-        found = find_in_data_path(filename)
-    except FileNotFoundError:
+    # A file of the user is found as it is called, too.
+    names = [] if in_folder else [filename] if cls is not None else [
+        _filename(path, cls, kwargs), filename]
+    for candidate in names:
+        with suppress(FileNotFoundError):
+            found = find_in_data_path(candidate)
+            break
+    else:
         refuse_special_file(expand_home(path))
         if 'dtype' in kwargs or _is_like_path(path):
-            raise no_file(expand_home(path), path) from None
-        if not download:
+            raise no_file(expand_home(path), path)
+        if in_folder or not download:
             raise FileNotFoundError(_how_to_get(
-                key, path, filename, split, kwargs)) from None
+                key, path, filename, split, kwargs))
         found = _download(key, filename, kwargs, url_prefix)
     if cls is None:
         return open_files(found, split, None, kwargs)
@@ -256,7 +263,7 @@ def _filename(key: str, cls: type[BuiltInDataset] | None,
               kwargs: Mapping[str, Any]) -> str:
     """Return the name of the file that has a data set."""
     if cls is None:
-        return key if key.endswith(EXTENSIONS) else f'{key}.hdf5'
+        return key if key.lower().endswith(EXTENSIONS) else f'{key}.hdf5'
     needed = [name for name in NAMING if name in parameters_of(cls)]
     for name in needed:
         if name not in kwargs:
@@ -281,6 +288,9 @@ def _how_to_get(key: str, name: str, filename: str,
         hint = near(where) if os.path.isdir(
             os.path.dirname(where) or '.') else ''
         known, _ = os.path.splitext(key)
+        if os.path.dirname(name):
+            text = (f'a path with a folder is not looked for in the data '
+                    f'path, {folders}')
         if hint or os.path.dirname(name) or known not in _fillers(
                 'converters'):
             return (f'there is no file {name!r}, and {text}'

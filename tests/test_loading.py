@@ -166,6 +166,42 @@ def test_load_of_a_users_file(data_path):
         fuel.load('mine', 'train', load_in_memry=True)
 
 
+def test_file_of_a_user_has_any_name_in_the_data_path(data_path):
+    """Capitals, spaces and hyphens count; else it is found as data sets
+    are."""
+    data_path.mkdir()
+    for name in 'My-Data 1', 'other':
+        write(data_path / f'{name}.hdf5')
+    for name in 'My-Data 1', 'My-Data 1.hdf5', 'Other', b'other':
+        assert (6,) == fuel.load(name, 'test')[0]
+
+
+@pytest.mark.parametrize('folder', ['none/', './', '../', '/none/', '~/'])
+@pytest.mark.parametrize('name', ['mine', 'mine.hdf5', 'mnist', 'MNIST.hdf5'])
+def test_path_with_a_folder_is_not_that_of_a_file_in_the_data_path(
+        folder, name, data_path):
+    """Another file of the name is not opened in silence."""
+    data_path.mkdir()
+    for one in 'mine', 'mnist':
+        write(data_path / f'{one}.hdf5')
+    with pytest.raises(FileNotFoundError, match='there is no '):
+        fuel.load(f'{folder}{name}', 'test')
+
+
+def test_which_sets_names_the_splits_of_fuels_own_files(tmp_path):
+    """As `split` does."""
+    path = tmp_path / 'mine.hdf5'
+    write(path)
+    for names in ('test',), ['test']:
+        assert (6,) == fuel.load(path, which_sets=names)[0]
+
+
+def test_bytes_are_not_the_name_of_a_split(data_path):
+    """The error has what was passed, and not its first byte."""
+    with pytest.raises(TypeError, match="name of a split.*got b'train'"):
+        fuel.load('mnist', b'train')
+
+
 def test_load_of_a_misspelt_path_names_the_nearest_file(
         data_path, tmp_path, monkeypatch):
     """The error has the folder that was searched, as it was given."""
