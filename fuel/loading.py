@@ -146,7 +146,8 @@ def _checked_split(split: Any) -> str | list[str] | None:
     the only one."""
     if split is None or isinstance(split, str):
         return split
-    if isinstance(split, bytes) or not isinstance(split, Iterable):
+    # The keys of a dict are names too, but its rows would be left out.
+    if isinstance(split, (bytes, Mapping)) or not isinstance(split, Iterable):
         raise TypeError(
             f'split must be the name of a split, or several, got '
             f'{split!r:.80}: pass the splits of random_split as splits=')

@@ -348,9 +348,9 @@ def test_header_is_a_truth_value(tmp_path):
         CSVDataset(path, header='infer')
 
 
-@pytest.mark.parametrize('split', [0, .8, object()])
+@pytest.mark.parametrize('split', [0, .8, object(), {'train': [0]}])
 def test_split_to_load_is_a_name(tmp_path, split):
-    """A share is for `random_split`."""
+    """A share is for `random_split`, and what that returns for `splits`."""
     numpy.savez(tmp_path / 'rows.npz', x=numpy.arange(10))
     with pytest.raises(TypeError, match=(
             'split must be the name of a split, or several, got .*: pass '
