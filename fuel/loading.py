@@ -16,7 +16,7 @@ from fuel.config_parser import config
 from fuel.datasets.built_in import BuiltInDataset
 from fuel.datasets.columns.part_names import Files, is_pattern
 from fuel.datasets.dataset import Dataset
-from fuel.datasets.splits import ALL
+from fuel.datasets.splits import ALL, names_of
 from fuel.downloaders.registry import registered
 from fuel.exceptions import MissingInputFiles
 from fuel.layouts.formats import ENDINGS, without_number
@@ -315,7 +315,7 @@ def _way_to_get(key: str, name: str, split: str | Sequence[str] | None,
         return (f'"fuel-download {key}" and "fuel-convert {key}" make what '
                 f'fuel.datasets.{facts["class"].rpartition(".")[2]} reads')
     known = (facts and facts['splits']) or ()
-    named = (split,) if isinstance(split, str) else tuple(split or ())
+    named = names_of(split)
     if known and (not named or not {*known, ALL}.issuperset(named)):
         split = next(iter(known))
     options = {} if cls is None else parameters_of(cls)

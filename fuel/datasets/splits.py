@@ -104,6 +104,11 @@ def refuse_unknown_splits(names: Iterable[object], known: Collection[str],
             raise no_split(name, known, where)
 
 
+def names_of(split: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names in an argument `split`; () if it is None."""
+    return (split,) if isinstance(split, str) else tuple(split or ())
+
+
 def no_split(name: object, known: Iterable[str], where: str = '',
              example: object = None) -> ValueError:
     """Return the error that no split has a given name.

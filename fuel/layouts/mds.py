@@ -4,7 +4,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from fuel.datasets.splits import ALL, must_name_splits, refuse_unknown_splits
+from fuel.datasets.splits import (
+    ALL, must_name_splits, names_of, refuse_unknown_splits)
 from fuel.layouts.formats import INDEX, has_object, is_mds
 from fuel.remote.location import RemotePath
 from fuel.remote.urls import file_name
@@ -22,7 +23,7 @@ def indexes_at_url(paths: Sequence[str], split: str | Sequence[str] | None,
                    ) -> list[str]:
     """Return the indexes of splits that are folders of a folder at a URL; an
     empty list if one is not there. Each is asked for by its name."""
-    names = [split] if isinstance(split, str) else split or ()
+    names = names_of(split)
     path, = paths if len(paths) == 1 else ('',)
     if not isinstance(path, RemotePath) or os.path.splitext(
             file_name(path))[1] or not all(names):
@@ -40,12 +41,12 @@ def choose_indexes(folder: str, indexes: dict[str, str],
     `how`: the argument that names a split, for errors.
     """
     by_split = {name: path for name, path in indexes.items() if name}
-    names = [split or ALL] if isinstance(split, str | None) else list(split)
+    names = names_of(split) or (ALL,)
     if '' in indexes and not set(names) <= by_split.keys():
         return [indexes['']], split
     if split is None and len(by_split) > 1:
         raise must_name_splits(repr(folder), by_split, how)
-    if names == [ALL] and ALL not in by_split:
-        names = list(by_split)
+    if names == (ALL,) and ALL not in by_split:
+        names = tuple(by_split)
     refuse_unknown_splits(names, by_split, repr(folder))
     return [by_split[name] for name in names], None

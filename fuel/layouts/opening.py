@@ -17,8 +17,8 @@ from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
 from fuel.datasets.splits import (
-    ALL, files_by_name, must_name_splits, no_split, refuse_unknown_splits,
-    shards_by_name)
+    ALL, files_by_name, must_name_splits, names_of, no_split,
+    refuse_unknown_splits, shards_by_name)
 from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.folders import FolderFiles, as_pattern
 from fuel.layouts.formats import SHARD_NUMBER, format_of, is_zarr
@@ -108,8 +108,7 @@ def _open_files(files: Files, split: Split, layout: str | None,
             if are_in(folder, entries, kwargs):
                 _refuse_layout(layout, folder, 'files')
                 return _open_media(folder, split, kwargs)
-            found = FolderFiles(
-                folder, () if split is None else _names_of(split), entries)
+            found = FolderFiles(folder, names_of(split), entries)
         indexes = {} if found.has_data else find_indexes(folder)
         if indexes:
             files, split = choose_indexes(
@@ -151,8 +150,7 @@ def _open_files(files: Files, split: Split, layout: str | None,
                                  and kwargs.get('parts') is not None):
                 return _open_split(partial(HDF5Dataset, given), split, kwargs)
             return _open_split(known.open, split, kwargs)
-        name, call = find_call(
-            seen, layout, () if split is None else _names_of(split))
+        name, call = find_call(seen, layout, names_of(split))
         for note in call.notes:
             logger.info('%s, of the layout %s: %s', given, name, note)
         _refuse_left_out(call, kwargs.get('sources'))
@@ -206,11 +204,10 @@ def _open_tables(folder: str, split: Split, layout: str | None,
     _refuse_layout(layout, folder, 'parquet')
     tables = import_module('fuel.interop.arrow.files')
     located = tables.paths_of(folder, kwargs.get('storage_options'))
-    names = None if split is None else _names_of(split)
+    names = names_of(split)
     by_split = {} if 'splits' in kwargs else tables.tables_by_split(
-        folder, located, names, HOW_TO_SPLIT)
-    if by_split and names is not None and (
-            names != (ALL,) or ALL in by_split):
+        folder, located, names or None, HOW_TO_SPLIT)
+    if by_split and names and (names != (ALL,) or ALL in by_split):
         refuse_unknown_splits(names, by_split, repr(folder))
         located = [each for name in names for each in by_split[name]]
         split = None
@@ -272,7 +269,7 @@ def _of_folder(found: FolderFiles, split: Split, kwargs: dict[str, Any],
                ) -> tuple[Files, Split, dict[str, Any]]:
     """Return the files of a folder, the splits that remain to be chosen, and
     the arguments of the data set."""
-    names = [split] if isinstance(split, str) else split
+    names = names_of(split)
     folder, by_split = found.folder, found.by_split()
     every = [path for paths in by_split.values() for path in paths]
     # A folder that is asked for is the split, whatever its files are called.
@@ -286,9 +283,9 @@ def _of_folder(found: FolderFiles, split: Split, kwargs: dict[str, Any],
     by_split = by_name or by_split
     more = {'splits': by_split, **kwargs} if (
         _format_of_all(every) == 'hdf5') else kwargs
-    if names is None and by_name:
+    if not names and by_name:
         raise _several(folder, by_name)
-    if names is None or (names == [ALL] and ALL not in by_split):
+    if not names or (names == (ALL,) and ALL not in by_split):
         return every, None, more
     for name in names:
         if name not in by_split:
@@ -328,12 +325,12 @@ def _of_splits(files: Files, paths: list[str], split: Split, kind: str,
     is_pattern = isinstance(files, (str, os.PathLike))
     if split is None and not (is_pattern and len(paths) > 1):
         return []
-    names = [split] if isinstance(split, str) else split
+    names = names_of(split)
     by_name = _by_name(paths, _root_of(files, paths), names, kind, kwargs)
-    if not by_name or (names == [ALL] and ALL not in by_name):
+    if not by_name or (names == (ALL,) and ALL not in by_name):
         return []
     where = str(files) if is_pattern else f'{paths[0]}, ...'
-    if names is None:
+    if not names:
         raise _several(where, by_name)
     for name in names:
         if name not in by_name:
@@ -363,9 +360,9 @@ def _of_names(files: Files, paths: Sequence[str], split: Split,
         files, paths, split is not None)
     if split is None and len(by_name) > 1:
         raise _several(str(files), by_name)
-    names = [split] if isinstance(split, str) else split or ()
+    names = names_of(split)
     is_asked_for = names and by_name.keys() >= set(names)
-    if names != [ALL] and (len(by_name) > 1 or is_asked_for):
+    if names != (ALL,) and (len(by_name) > 1 or is_asked_for):
         kwargs = {'splits': by_name, **kwargs}
     return split, kwargs
 
@@ -385,7 +382,7 @@ def named_splits(files: Files, paths: Sequence[str],
 
 
 def _by_name(paths: Sequence[str], root: str,
-             names: Sequence[str] | None, kind: str,
+             names: Sequence[str], kind: str,
              kwargs: dict[str, Any]) -> dict[str, list[str]]:
     """Return a dict from splits to the tables or shards that have the split in
     their names.
@@ -395,7 +392,7 @@ def _by_name(paths: Sequence[str], root: str,
     """
     if kind not in TABLES or 'splits' in kwargs:
         return {}
-    wanted = set(names or ())
+    wanted = set(names)
     found = files_by_name(paths, root)
     if kind in ('tar', 'tfrecord') and len(found) < 2 and (
             wanted != {ALL} and not (wanted and found.keys() >= wanted)):
@@ -439,7 +436,7 @@ def open_own(path: str, build: Any, split: Split, kwargs: dict[str, Any],
                     f'one or more, such as split={splits[0]!r}')
             split = splits
     dataset: Dataset = build(
-        *arguments, **{**kwargs, 'which_sets': _names_of(split)})
+        *arguments, **{**kwargs, 'which_sets': names_of(split)})
     return dataset
 
 
@@ -454,12 +451,8 @@ def _open_split(build: Any, split: Split, kwargs: dict[str, Any]) -> Dataset:
                 ALL not in dataset.split_names):
             return dataset
         dataset.close(None)
-    chosen: Dataset = build(which_sets=_names_of(split), **kwargs)
+    chosen: Dataset = build(which_sets=names_of(split), **kwargs)
     return chosen
-
-
-def _names_of(split: str | Sequence[str]) -> tuple[str, ...]:
-    return (split,) if isinstance(split, str) else tuple(split)
 
 
 def _open_format(kind: str, paths: Sequence[Any],
@@ -484,8 +477,8 @@ def _open_format(kind: str, paths: Sequence[Any],
             f'Chain or Mix, of fuel.transformers')
     if split is not None and split != ALL:
         if kind == 'text':
-            raise no_split(_names_of(split)[0], (), f'{data[0]!r}')
-        more = {**more, 'which_sets': _names_of(split)}
+            raise no_split(names_of(split)[0], (), f'{data[0]!r}')
+        more = {**more, 'which_sets': names_of(split)}
     dataset: Dataset = getattr(import_module(module), name)(
         data, **{**more, **kwargs})
     return dataset
