@@ -139,11 +139,16 @@ def _no_split_of(parts: FileParts | None, name: object,
     some = 0, max(1, num_rows * 4 // 5)
     if parts is None:
         return no_split(name, splits, example=some)
-    paths = parts.files.paths
-    more = f' and {len(paths) - 1} more' * (len(paths) > 1)
+    where = first_of(parts.files.paths)
     # The name of a file or group often contains the name of its split.
     called = [part for part in parts.names.known() if str(name) in part]
-    return no_split(name, splits, f'{paths[0]!r}{more}', called[:1] or some)
+    return no_split(name, splits, where, called[:1] or some)
+
+
+def first_of(paths: Sequence[str]) -> str:
+    """Return a text about files for an error: the first, and how many
+    more."""
+    return f'{paths[0]!r}' + f' and {len(paths) - 1} more' * (len(paths) > 1)
 
 
 def _order(name: str, rows: Any, num_rows: int) -> Order:

@@ -17,7 +17,7 @@ from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.datasets.hdf5_dataset import HDF5Dataset
 from fuel.datasets.splits import (
-    ALL, files_by_name, must_name_splits, names_of, no_split,
+    ALL, files_by_name, first_of, must_name_splits, names_of, no_split,
     refuse_unknown_splits, shards_by_name)
 from fuel.layouts.call import Call, LeftOutSources
 from fuel.layouts.folders import FolderFiles, as_pattern
@@ -329,13 +329,13 @@ def _of_splits(files: Files, paths: list[str], split: Split, kind: str,
     by_name = _by_name(paths, _root_of(files, paths), names, kind, kwargs)
     if not by_name or (names == (ALL,) and ALL not in by_name):
         return []
-    where = str(files) if is_pattern else f'{paths[0]}, ...'
     if not names:
-        raise _several(where, by_name)
+        raise _several(str(files), by_name)
     for name in names:
         if name not in by_name:
-            raise no_split(
-                name, by_name, f'{where!r} fits no file of a split {name!r}')
+            raise no_split(name, by_name, (
+                f'{str(files)!r} fits no file of a split {name!r}')
+                if is_pattern and len(paths) > 1 else first_of(paths))
     return [path for name in names for path in by_name[name]]
 
 

@@ -1,4 +1,6 @@
 """Splits in the names of shards, and shards in folders."""
+import re
+
 import pytest
 from support.range_server import serving
 from support.tar_files import digits, write_tar
@@ -170,6 +172,20 @@ def test_split_of_a_list_is_that_of_the_names(tmp_path):
     assert [1] == labels_of(files, 'x', splits={'x': [1]})
     with pytest.raises(ValueError, match=r"no split 'test'.*'train', 'val'"):
         fuel.load(files, 'test')
+
+
+def test_unknown_split_is_one_of_the_files_that_were_passed(tmp_path):
+    """Only a pattern has files that fit it."""
+    folder = write(tmp_path, 'train-0.tar', 'val-0.tar')
+    files = [str(folder / f'{split}-0.tar') for split in ('train', 'val')]
+    pattern = f'{folder}/*.tar'
+    for given, where in (
+            (files, f'{files[0]!r} and 1 more'), (files[0], repr(files[0])),
+            (pattern, f"{pattern!r} fits no file of a split 'test'")):
+        with pytest.raises(ValueError, match=re.escape(
+                f"{where}: there is no split 'test'")) as caught:
+            fuel.load(given, 'test')
+        assert str(caught.value).startswith(where)
 
 
 @pytest.mark.parametrize('name', ['pets-val-0.tar', 'val.tar', 'val-0.tar'])
