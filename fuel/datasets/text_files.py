@@ -22,6 +22,7 @@ from fuel.remote.urls import StorageOptions, file_name
 from fuel.storage.file_bytes import (
     FileBytes, identity_of, other_version, raw_file_at)
 from fuel.utils.checks import saved_count
+from fuel.utils.missing_files import near
 from fuel.utils.paths import refuse_folder, refuse_special_file
 
 # Bytes (or characters) that are read at once, unless a line is longer.
@@ -128,8 +129,8 @@ def check_is_file(path: str, kind: str) -> None:
 def not_there(path: str, what: str) -> FileNotFoundError:
     """Return the error that a local file does not exist."""
     return FileNotFoundError(
-        f'there is no {what} {path!r} (looked in {os.getcwd()!r}): correct '
-        f'the name')
+        f'there is no {what} {path!r} (looked in {os.getcwd()!r}): '
+        f'{near(path) or "correct the name"}')
 
 
 def counts_bytes(encoding: str) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from support.tar_files import digits, write_tar
 
 import fuel
+from fuel.datasets import BinaryDataset, CSVDataset, TarDataset
 from fuel.utils.missing_files import no_file
 
 # A name of each kind of files, and one that is misspelled.
@@ -77,6 +78,19 @@ def test_misspelled_name_is_corrected(name, where, home):
     assert re.search(f"did you mean (the folder )?'[^']*{re.escape(right)}'",
                      text_of(path))
     assert path in text_of(path)
+
+
+@pytest.mark.parametrize('cls, name', [
+    (TarDataset, 'train.tar'), (CSVDataset, 'train.csv'),
+    (BinaryDataset, 'train.bin')])
+def test_classes_correct_a_misspelled_name_as_load_does(cls, name, home):
+    """The advice is to correct the name if none is near."""
+    write(home, name)
+    for path, advice in ((f'./{NAMES[name]}', f"did you mean './{name}'?"),
+                         ('./a_name_of_its_own', 'correct the name')):
+        with pytest.raises(FileNotFoundError, match=re.escape(
+                f'{path!r} (looked in {str(home)!r}): {advice}')):
+            cls(path)
 
 
 def test_home_is_where_its_sign_leads(home):
