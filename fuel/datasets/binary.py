@@ -17,7 +17,7 @@ from fuel.datasets.run_bounds import cut_runs
 from fuel.datasets.text_files import check_is_file
 from fuel.remote.urls import StorageOptions
 from fuel.storage import Reader
-from fuel.storage.file_bytes import FileBytes
+from fuel.storage.file_bytes import FileBytes, raw_files_at
 from fuel.storage.raw_arrays import open_raw
 from fuel.storage.token_index import (
     files_of_tokens, indexes_beside, open_tokens)
@@ -143,6 +143,8 @@ class BinaryDataset(FileRowsDataset):
             check_is_file(path, 'raw')
         indexes = indexes_beside(paths)
         if self.rows == 'tokens' and not indexes:
+            # A missing file on a server has no index either.
+            raw_files_at(paths)
             raise ValueError(
                 f"rows='tokens' is for files with an index of Megatron, and "
                 f'there is none beside {paths[0]}: restore the index, whose '

@@ -258,3 +258,14 @@ def test_single_rows_in_memory_have_targets(rows):
     inputs, targets = windows[0]
     assert list(map(list, inputs)) == list(map(list, rows[:2]))
     assert list(map(list, targets)) == list(map(list, rows[1:]))
+
+
+@pytest.mark.parametrize('name', ['x_2.bin', 'x_2'])
+def test_missing_remote_tokens_are_called_missing(corpus, tmp_path, name):
+    """The error does not say that only the index is."""
+    with serving(tmp_path) as server:
+        with pytest.raises(FileNotFoundError, match=rf'{name}: there is no s'):
+            fuel.load(server.url(name), rows='tokens')
+        (tmp_path / name).write_bytes(b'ab')
+        with pytest.raises(ValueError, match='there is none beside .*x_2'):
+            fuel.load(server.url(name), rows='tokens')
