@@ -451,8 +451,9 @@ def read_file(dataset: Any, requests: RequestIterator | None,
     """
     if requests is None or not requests.is_random_access:
         return None
-    if requests.position < requests.step:
-        # Nothing was read.
+    if requests.position - requests.num_skipped < requests.step:
+        # Nothing was read: others, such as those of other workers, were
+        # skipped.
         dataset.renew()
     if isinstance(requests, IndexRequests):
         return FileExamples(dataset, requests)

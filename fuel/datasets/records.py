@@ -457,7 +457,8 @@ class RecordsDataset(SplitDataset, WithStorageOptions):
         """Return a reader that refuses files which change during an epoch."""
         if requests is None:
             return None
-        if requests.is_random_access and requests.position < requests.step:
+        if requests.is_random_access and (
+                requests.position - requests.num_skipped < requests.step):
             # Nothing was read.
             self.renew()
         reader = VersionedData(self, requests, lambda: self.records)

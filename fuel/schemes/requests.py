@@ -45,6 +45,8 @@ class RequestIterator(RequestPosition):
     requests_examples = False
     # Number of indices of a whole request, None if unknown.
     batch_size: Any = None
+    # Number of requests that `skip` has left out.
+    num_skipped = 0
     # The last request, kept where requests cannot be made by their numbers.
     last: Any = None
     # The indices that are requested, if they are held, and, from the first
@@ -158,7 +160,9 @@ class RequestIterator(RequestPosition):
 
     def skip(self, count: int) -> None:
         """Leave out the requests of the next `count` steps."""
+        before = self.position
         self.advance(count * self.step)
+        self.num_skipped += self.position - before
 
     def copied(self) -> Any:
         """Return a copy from which others may read requests by number."""
@@ -167,6 +171,7 @@ class RequestIterator(RequestPosition):
     def __getstate__(self) -> dict[str, Any]:
         state = {**vars(self), 'position': self.position}
         state.pop('_inverse', None)
+        state.pop('num_skipped', None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -336,7 +336,7 @@ class RankRequests(ChosenRequests):
         """Leave out the requests of the next steps."""
         if self.is_random_access or not self.shard.splits:
             # Each step is one batch, or one round.
-            self.advance(count * self.step)
+            super().skip(count)
             return
         try:
             self.dealer.skip(self.position, count)
