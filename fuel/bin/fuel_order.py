@@ -237,7 +237,7 @@ def _print(answer: Answer, order: StreamOrder, given: Any) -> None:
 def _step_of(order: StreamOrder, item: int, accumulate: int) -> int | None:
     """Return the number of the step that has an item; None if no step has it,
     or if that is not known."""
-    with suppress(UnknownOrderError):
+    with suppress(IndexError, UnknownOrderError):
         return order.step_of(item, accumulate)
     return None
 

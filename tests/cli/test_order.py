@@ -367,3 +367,14 @@ def test_order_that_depends_on_the_data_is_named(ask):
     status, printed, errors = ask('--item', 1, function='build_filtered')
     assert (2, '') == (status, printed)
     assert 'Filter' in errors
+
+
+def test_row_in_an_epoch_without_steps_has_none(ask):
+    """More ranks than batches get none of them, in any epoch."""
+    for epoch in 0, 3:
+        status, printed, errors = ask(
+            '--row', 3, '--ranks', 8, '--uneven', 'drop', '--epoch', epoch,
+            '--json')
+        assert (0, '') == (status, errors)
+        place, = json.loads(printed)
+        assert (-1, None) == (place['rank'], place['optimizer_step'])
