@@ -24,11 +24,11 @@ MOST_OF_OTHERS = {
     # It waits now and then, which takes five calls more.
     'batch of MultiProcessing, in the consumer': 38}
 MOST_OF_DATA = {
-    'CSVDataset of 1,000 rows and three columns opened': 292,
+    'CSVDataset of 1,000 rows and three columns opened': 293,
     'batch of 500 rows of CSV': 45,
-    'JSONLDataset of 1,000 rows and four fields opened': 1185,
+    'JSONLDataset of 1,000 rows and four fields opened': 1186,
     'batch of 500 rows of JSON lines': 64,
-    'Windows over robomimic opened': 3769,
+    'Windows over robomimic opened': 3771,
     'batch of contiguous HDF5': 0,
     'batch of Windows over robomimic': 0,
     'batch of CSR': 5,
