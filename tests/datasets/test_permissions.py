@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(
 AS_NOBODY = """
 import logging, os, resource, sys, zipfile
 import fuel.config_parser
+import platformdirs
 from fuel import config
 from fuel.datasets import H5PYDataset
 from fuel.datasets.csv import CSVDataset
