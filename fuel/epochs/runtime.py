@@ -172,11 +172,10 @@ class Runtime:
 
         `kept`: the pending state, or the epochs that were begun.
         """
-        if self.built_omitted != self.omitted:
+        if kept is None or self.omitted or self.accepted or (
+                self.built_omitted):
             return kept, self.omitted, self.accepted, self.built_omitted
-        if self.accepted:
-            return kept, self.omitted, self.accepted
-        return (kept, self.omitted) if self.omitted or kept is None else kept
+        return kept
 
     @contextmanager
     def showing(self, epoch: Epoch) -> Iterator[None]:

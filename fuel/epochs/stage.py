@@ -552,6 +552,7 @@ def _keep_stage(stream: object) -> Stage:
         # A copy has the stage of another stream, a pickle the state alone, or
         # the epochs that were begun.
         if isinstance(kept, tuple):
+            # Older pickles have less.
             kept, stage.omitted, *more = kept
             stage.accepted, *built = more or [()]
             stage.built_omitted, = built or [stage.omitted]
